@@ -12,7 +12,7 @@ from tests import ROOT
 TESTS = ROOT / "tests"
 MIRRORED = {"bench": ROOT / "bench", "examples": ROOT / "examples", "tools": ROOT / "tools"}
 """Folders of tests of what lies beside the sources."""
-OF_THE_WHOLE = {"conformance", "docs", "e2e"}
+OF_THE_WHOLE = {"conformance", "deploy", "docs", "e2e"}
 """Folders of tests of whole servers and of documents."""
 ASTRAY = re.compile(r"from tests\S*\.(?:test_|conftest)")
 """Imports that there should not be."""

@@ -6,9 +6,9 @@ import pytest
 
 from tests import ROOT, private_names
 
-READ = 348
+READ = 346
 """Private names that tests import, or read of objects of others: lower this when they become fewer."""
-PATCHED = 96
+PATCHED = 95
 """Private names that tests replace: lower this when they become fewer."""
 
 

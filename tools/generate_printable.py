@@ -44,7 +44,7 @@ UNICODE: Final = "{unicode}"
 PRINTABLE: Final = """
 {ranges}
 """
-"""From where to where, in hexadecimal."""
+"""Ranges of code points, both ends included, in hexadecimal."""
 '''
 
 

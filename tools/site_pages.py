@@ -52,6 +52,7 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     pages = dict(_pages())
+    pages[_shown_at("LICENSE")] = _source_page(ROOT / "LICENSE")  # the README on an index links to it
     for page in sorted((ROOT / "docs").rglob("*.md")):
         for name, _ in _OUTSIDE.findall(page.read_text(encoding="utf-8")):
             if name != "README.md":

@@ -30,7 +30,7 @@ def attributes(operation: Operation = CREATE, **more: object) -> Attributes:
     return Attributes(operation, UserInfo("alice"), **given)  # type: ignore[arg-type]
 
 
-class Telling(Plugin):
+class RecordingPlugin(Plugin):
     def __init__(self, name: str, calls: list[str], *operations: Operation, refuse: str = "") -> None:
         self.name = name
         self.operations = frozenset(operations)
@@ -52,7 +52,13 @@ class Telling(Plugin):
 
 async def test_plugins_are_asked_in_their_order_about_what_they_handle() -> None:
     calls: list[str] = []
-    chain = Chain((Telling("b", calls, CREATE), Telling("a", calls, CREATE, UPDATE), Telling("c", calls, DELETE)))
+    chain = Chain(
+        (
+            RecordingPlugin("b", calls, CREATE),
+            RecordingPlugin("a", calls, CREATE, UPDATE),
+            RecordingPlugin("c", calls, DELETE),
+        )
+    )
     await chain.admit(attributes())
     await chain.validate(attributes())
     await chain.admit(attributes(UPDATE))
@@ -62,7 +68,7 @@ async def test_plugins_are_asked_in_their_order_about_what_they_handle() -> None
 
 async def test_the_first_refusal_ends_it() -> None:
     calls: list[str] = []
-    chain = Chain((Telling("a", calls, CREATE, refuse="validate"), Telling("b", calls, CREATE)))
+    chain = Chain((RecordingPlugin("a", calls, CREATE, refuse="validate"), RecordingPlugin("b", calls, CREATE)))
     await chain.admit(attributes())
     with pytest.raises(StatusError):
         await chain.validate(attributes())
@@ -71,7 +77,7 @@ async def test_the_first_refusal_ends_it() -> None:
 
 async def test_a_plugin_that_names_resources_is_asked_about_no_other() -> None:
     calls: list[str] = []
-    everything, named = Telling("a", calls, CREATE), Telling("b", calls, CREATE)
+    everything, named = RecordingPlugin("a", calls, CREATE), RecordingPlugin("b", calls, CREATE)
     named.resources = frozenset({GroupResource("", "secrets")})
     chain = Chain((named, everything))
     await chain.admit(attributes())
@@ -82,9 +88,9 @@ async def test_a_plugin_that_names_resources_is_asked_about_no_other() -> None:
 
 async def test_a_plugin_is_only_asked_for_what_it_does() -> None:
     calls: list[str] = []
-    only_validates = Telling("a", calls, CREATE)
+    only_validates = RecordingPlugin("a", calls, CREATE)
     only_validates.mutates = False
-    neither = Telling("b", calls, UPDATE)
+    neither = RecordingPlugin("b", calls, UPDATE)
     neither.mutates = neither.validates = False
     chain = Chain((only_validates, neither))
     await chain.admit(attributes())
@@ -95,7 +101,7 @@ async def test_a_plugin_is_only_asked_for_what_it_does() -> None:
 
 async def test_a_plugin_that_names_subresources_is_asked_about_no_other() -> None:
     calls: list[str] = []
-    of_objects, of_scales = Telling("a", calls, UPDATE), Telling("b", calls, UPDATE)
+    of_objects, of_scales = RecordingPlugin("a", calls, UPDATE), RecordingPlugin("b", calls, UPDATE)
     of_objects.subresources, of_scales.subresources = OBJECT_ALONE, frozenset({"scale"})
     chain = Chain((of_objects, of_scales))
     await chain.admit(attributes(UPDATE))
@@ -103,7 +109,7 @@ async def test_a_plugin_that_names_subresources_is_asked_about_no_other() -> Non
     assert calls == ["a admit", "b validate"]
 
 
-class Resting(Telling):
+class PluginWithoutWork(RecordingPlugin):
     """A plugin that has work only while `awake` is set, and only for validation."""
 
     awake = False
@@ -114,8 +120,8 @@ class Resting(Telling):
 
 async def test_a_plugin_without_work_is_not_asked_until_it_has_some() -> None:
     calls: list[str] = []
-    resting = Resting("a", calls, CREATE)
-    chain, another = Chain((resting, Telling("b", calls, CREATE))), Chain((resting,))
+    resting = PluginWithoutWork("a", calls, CREATE)
+    chain, another = Chain((resting, RecordingPlugin("b", calls, CREATE))), Chain((resting,))
     for awake, told in (
         (False, ["b validate"]),
         (True, ["a validate", "b validate", "a validate"]),
@@ -133,7 +139,7 @@ async def test_a_plugin_without_work_is_not_asked_until_it_has_some() -> None:
 
 async def test_however_many_kinds_of_writes_there_are_all_are_judged() -> None:
     calls: list[str] = []
-    chain = Chain((Telling("a", calls, CREATE),))
+    chain = Chain((RecordingPlugin("a", calls, CREATE),))
     for number in range(1500):
         await chain.validate(attributes(action=Action("create", group=f"g{number}", resource="things")))
     await chain.validate(attributes(action=Action("create", group="g0", resource="things")))

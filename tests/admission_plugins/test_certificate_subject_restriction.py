@@ -21,7 +21,7 @@ from tests.admission_plugins.writes import refusal, write_of
 PLUGIN = CertificateSubjectRestriction()
 
 
-def write(signer: str, *groups: str, **more: Any) -> Any:
+def make_write(signer: str, *groups: str, **more: Any) -> Any:
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "me"), *organizations])
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
@@ -35,7 +35,7 @@ def write(signer: str, *groups: str, **more: Any) -> Any:
 
 @pytest.mark.parametrize("groups", [("system:masters",), ("dev", "system:masters")])
 async def test_a_client_certificate_of_the_masters_is_refused(groups: tuple[str, ...]) -> None:
-    assert await refusal(PLUGIN.validate(write(SIGNER, *groups))) == (
+    assert await refusal(PLUGIN.validate(make_write(SIGNER, *groups))) == (
         'certificatesigningrequests.certificates.k8s.io "r" is forbidden: use of kubernetes.io/kube-apiserver-client '
         "signer with system:masters group is not allowed"
     )
@@ -52,20 +52,20 @@ async def test_what_cannot_be_read_is_refused() -> None:
 
 
 async def test_other_groups_and_signers_are_let_through() -> None:
-    await PLUGIN.validate(write(SIGNER))
-    await PLUGIN.validate(write(SIGNER, "dev", "system:masters2"))
-    await PLUGIN.validate(write("kubernetes.io/kubelet-serving", "system:masters"))
-    await Chain((PLUGIN,)).validate(write(SIGNER, "system:masters", subresource="approval"))
+    await PLUGIN.validate(make_write(SIGNER))
+    await PLUGIN.validate(make_write(SIGNER, "dev", "system:masters2"))
+    await PLUGIN.validate(make_write("kubernetes.io/kubelet-serving", "system:masters"))
+    await Chain((PLUGIN,)).validate(make_write(SIGNER, "system:masters", subresource="approval"))
 
 
 @pytest.mark.usefixtures("large_request")
 async def test_a_large_request_is_read_beside_the_loop() -> None:
-    attributes = write(SIGNER, *["dev"] * 1000, "system:masters")
-    held = asyncio.create_task(_refused(attributes))
+    attributes = make_write(SIGNER, *["dev"] * 1000, "system:masters")
+    held = asyncio.create_task(_refusal_text(attributes))
     await asyncio.sleep(0)
     assert not held.done()  # it waits for a worker thread
     assert "system:masters group is not allowed" in await held
 
 
-async def _refused(attributes: Any) -> str:
+async def _refusal_text(attributes: Any) -> str:
     return await refusal(PLUGIN.validate(attributes))

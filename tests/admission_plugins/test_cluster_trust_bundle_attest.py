@@ -23,7 +23,7 @@ class Bundle(msgspec.Struct):
     spec: BundleSpec
 
 
-def write(signer: str, subresource: str = "") -> Attributes:
+def make_write(signer: str, subresource: str = "") -> Attributes:
     bundle = Bundle(ObjectMeta(name="b"), BundleSpec(signer))
     group = "certificates.k8s.io"
     action = Action("create", group, "v1beta1", "clustertrustbundles", subresource, "", "b")
@@ -32,8 +32,8 @@ def write(signer: str, subresource: str = "") -> Attributes:
 
 async def test_a_bundle_of_a_signer_is_for_those_who_may_attest() -> None:
     plugin = ClusterTrustBundleAttest(Allowing(("attest", "signers", "example.com/one")))
-    await plugin.validate(write("example.com/one"))
-    assert await refusal(plugin.validate(write("example.com/two"))) == (
+    await plugin.validate(make_write("example.com/one"))
+    assert await refusal(plugin.validate(make_write("example.com/two"))) == (
         'clustertrustbundles.certificates.k8s.io "b" is forbidden: user not permitted to attest for signerName '
         '"example.com/two"'
     )
@@ -41,5 +41,5 @@ async def test_a_bundle_of_a_signer_is_for_those_who_may_attest() -> None:
 
 async def test_a_bundle_without_a_signer_is_for_all() -> None:
     plugin = ClusterTrustBundleAttest(Allowing())
-    await plugin.validate(write(""))
-    await Chain((plugin,)).validate(write("example.com/one", "status"))
+    await plugin.validate(make_write(""))
+    await Chain((plugin,)).validate(make_write("example.com/one", "status"))

@@ -21,7 +21,7 @@ class Clock:
         return self.now
 
 
-def an_event(namespace: str = "ns", obj: str = "o", *, user: str = "alice", **more: Any) -> Any:
+def make_event(namespace: str = "ns", obj: str = "o", *, user: str = "alice", **more: Any) -> Any:
     about = {"kind": "Pod", "namespace": namespace, "name": obj, "uid": "u", "apiVersion": "v1"}
     source = {"component": "kubelet", "host": "h"}
     metadata = {"name": "e", "namespace": namespace}
@@ -31,74 +31,74 @@ def an_event(namespace: str = "ns", obj: str = "o", *, user: str = "alice", **mo
     return record
 
 
-async def test_a_burst_is_let_through_and_then_so_many_a_second():
+async def test_a_burst_is_let_through_and_then_so_many_a_second() -> None:
     clock = Clock()
     plugin = EventRateLimit([Limit("Server", 2, 3)], clock)
     for _ in range(3):
-        await admitted(plugin, an_event())
-    error = await refusal(plugin, an_event())
+        await admitted(plugin, make_event())
+    error = await refusal(plugin, make_event())
     assert (error.code, error.reason) == (429, "TooManyRequests")
     assert error.message == "Too many requests: limit reached on type Server for key "
     clock.now += 0.25
-    await refusal(plugin, an_event())
+    await refusal(plugin, make_event())
     clock.now += 0.25
-    await admitted(plugin, an_event())
-    await refusal(plugin, an_event())
+    await admitted(plugin, make_event())
+    await refusal(plugin, make_event())
     clock.now += 60
     for _ in range(3):
-        await admitted(plugin, an_event())
-    await refusal(plugin, an_event())
+        await admitted(plugin, make_event())
+    await refusal(plugin, make_event())
 
 
-async def test_each_has_a_bucket_of_its_own():
+async def test_each_has_a_bucket_of_its_own() -> None:
     for type_, other in (
-        ("Namespace", an_event("other")),
-        ("User", an_event(user="bob")),
-        ("SourceAndObject", an_event(obj="other")),
+        ("Namespace", make_event("other")),
+        ("User", make_event(user="bob")),
+        ("SourceAndObject", make_event(obj="other")),
     ):
         plugin = EventRateLimit([Limit(type_, 1, 1)], Clock())
-        await admitted(plugin, an_event())
+        await admitted(plugin, make_event())
         key = {"Namespace": "ns", "User": "alice", "SourceAndObject": "kubelethPodnsouv1"}[type_]
-        assert (await refusal(plugin, an_event())).message == (
+        assert (await refusal(plugin, make_event())).message == (
             f"Too many requests: limit reached on type {type_} for key {key}"
         )
         await admitted(plugin, other)
 
 
-async def test_every_limit_is_charged_and_told():
+async def test_every_limit_is_charged_and_told() -> None:
     clock = Clock()
     plugin = EventRateLimit([Limit("User", 1, 1), Limit("Namespace", 1, 2)], clock)
-    await admitted(plugin, an_event())
-    assert "type User" in (await refusal(plugin, an_event())).message
-    assert (await refusal(plugin, an_event(user="bob", namespace="ns"))).message.endswith("type Namespace for key ns")
-    assert (await refusal(plugin, an_event())).message == (
+    await admitted(plugin, make_event())
+    assert "type User" in (await refusal(plugin, make_event())).message
+    assert (await refusal(plugin, make_event(user="bob", namespace="ns"))).message.endswith("type Namespace for key ns")
+    assert (await refusal(plugin, make_event())).message == (
         "Too many requests: [limit reached on type User for key alice, limit reached on type Namespace for key ns]"
     )
 
 
-async def test_updates_count_and_dry_runs_do_not():
+async def test_updates_count_and_dry_runs_do_not() -> None:
     plugin = EventRateLimit([Limit("Server", 1, 1)], Clock())
-    await admitted(plugin, an_event(dry_run=True))
-    record = an_event()
+    await admitted(plugin, make_event(dry_run=True))
+    record = make_event()
     await admitted(plugin, an_update(record.obj, record.obj, resource="events"))
-    await refusal(plugin, an_event())
+    await refusal(plugin, make_event())
 
 
-async def test_the_bucket_that_was_not_used_for_longest_is_forgotten():
+async def test_the_bucket_that_was_not_used_for_longest_is_forgotten() -> None:
     plugin = EventRateLimit([Limit("User", 1, 1, cache_size=2)], Clock())
     for user in ("a", "b"):
-        await admitted(plugin, an_event(user=user))
-    await refusal(plugin, an_event(user="a"))
-    await admitted(plugin, an_event(user="c"))
-    await refusal(plugin, an_event(user="a"))
-    await admitted(plugin, an_event(user="b"))
+        await admitted(plugin, make_event(user=user))
+    await refusal(plugin, make_event(user="a"))
+    await admitted(plugin, make_event(user="c"))
+    await refusal(plugin, make_event(user="a"))
+    await admitted(plugin, make_event(user="b"))
 
 
-async def test_of_long_keys_little_is_kept():
+async def test_of_long_keys_little_is_kept() -> None:
     plugin = EventRateLimit([Limit("SourceAndObject", 1, 1)], Clock())
     long = "x" * 100_000
-    await admitted(plugin, an_event(obj=long))
-    assert long in (await refusal(plugin, an_event(obj=long))).message
-    await admitted(plugin, an_event(obj=f"{long}y"))
+    await admitted(plugin, make_event(obj=long))
+    assert long in (await refusal(plugin, make_event(obj=long))).message
+    await admitted(plugin, make_event(obj=f"{long}y"))
     (buckets,) = plugin._buckets
     assert max(map(len, buckets._buckets_by_key)) <= 256

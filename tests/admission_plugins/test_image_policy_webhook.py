@@ -15,7 +15,7 @@ from tests.admission_plugins.pods_and_namespaces import CONTAINER, a_write, admi
 HEAD = {"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview"}
 
 
-class Judge:
+class FakeWebhook:
     """A webhook that returns `answer`, or raises it if it is an exception."""
 
     def __init__(self, answer: Any) -> None:
@@ -36,12 +36,12 @@ class Judge:
         return ImagePolicyWebhook(self.post, Settings(**settings), self.clock)
 
 
-def verdict(allowed: bool, **more: Any) -> dict[str, Any]:
+def review_response(allowed: bool, **more: Any) -> dict[str, Any]:
     return HEAD | {"status": {"allowed": allowed, **more}}
 
 
-async def test_images_and_annotations_are_shown_to_the_judge():
-    judge = Judge(verdict(True))
+async def test_images_and_annotations_are_shown_to_the_judge() -> None:
+    judge = FakeWebhook(review_response(True))
     spec = {
         "initContainers": [{"name": "i", "image": "first"}],
         "ephemeralContainers": [{"name": "e", "image": "late"}],
@@ -59,8 +59,8 @@ async def test_images_and_annotations_are_shown_to_the_judge():
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (verdict(False), "one or more images rejected by webhook backend"),
-        (verdict(False, reason="because"), "image policy webhook backend denied one or more images: because"),
+        (review_response(False), "one or more images rejected by webhook backend"),
+        (review_response(False, reason="because"), "image policy webhook backend denied one or more images: because"),
         (HEAD, "one or more images rejected by webhook backend"),
         (
             {"apiVersion": "v1", "kind": "Status"},
@@ -78,37 +78,37 @@ async def test_images_and_annotations_are_shown_to_the_judge():
         (generic_server_response(404), "the server could not find the requested resource"),
     ],
 )
-async def test_a_pod_is_refused_unless_it_is_allowed(answer: Any, why: str):
-    error = await refusal(Judge(answer).plugin(), a_write(make_pod()))
+async def test_a_pod_is_refused_unless_it_is_allowed(answer: Any, why: str) -> None:
+    error = await refusal(FakeWebhook(answer).plugin(), a_write(make_pod()))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')
 
 
-async def test_a_webhook_that_forbids_is_passed_on():
-    error = await refusal(Judge(StatusError(500, "Forbidden", "told")).plugin(), a_write(make_pod()))
+async def test_a_webhook_that_forbids_is_passed_on() -> None:
+    error = await refusal(FakeWebhook(StatusError(500, "Forbidden", "told")).plugin(), a_write(make_pod()))
     assert (error.code, error.message) == (500, "told")
 
 
-async def test_an_answer_that_does_not_say_what_it_is_is_a_review():
-    await admitted(Judge({"status": {"allowed": True}}).plugin(), a_write(make_pod()))
+async def test_an_answer_that_does_not_say_what_it_is_is_a_review() -> None:
+    await admitted(FakeWebhook({"status": {"allowed": True}}).plugin(), a_write(make_pod()))
 
 
-async def test_pods_nobody_can_judge_may_be_let_in():
-    judge = Judge(WebhookError("down"))
+async def test_pods_nobody_can_judge_may_be_let_in() -> None:
+    judge = FakeWebhook(WebhookError("down"))
     await admitted(judge.plugin(default_allow=True), a_write(make_pod()))
-    judge.answer = verdict(False)
+    judge.answer = review_response(False)
     assert (await refusal(judge.plugin(default_allow=True), a_write(make_pod()))).code == 403
 
 
-async def test_answers_are_good_for_their_time():
-    judge = Judge(verdict(True))
+async def test_answers_are_good_for_their_time() -> None:
+    judge = FakeWebhook(review_response(True))
     plugin = judge.plugin(allow_ttl=10.0, deny_ttl=2.0)
     await admitted(plugin, a_write(make_pod()))
-    judge.answer = verdict(False)
+    judge.answer = review_response(False)
     judge.now += 9.9
     await admitted(plugin, a_write(make_pod()))
     judge.now += 0.1
     await refusal(plugin, a_write(make_pod()))
-    judge.answer = verdict(True)
+    judge.answer = review_response(True)
     judge.now += 1.9
     await refusal(plugin, a_write(make_pod()))
     await admitted(plugin, a_write(make_pod({"containers": [CONTAINER | {"image": "another"}]})))

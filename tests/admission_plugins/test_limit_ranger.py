@@ -68,7 +68,7 @@ def claim(storage: str) -> PersistentVolumeClaim:
     return from_plain(PersistentVolumeClaim, {"metadata": metadata, "spec": {"resources": {"requests": requests}}})
 
 
-def about(obj: Any, operation: Operation = CREATE, *, old: Any = None, subresource: str = "") -> Attributes:
+def make_attributes(obj: Any, operation: Operation = CREATE, *, old: Any = None, subresource: str = "") -> Attributes:
     kind = type(obj).__name__
     resource = {"Pod": "pods"}.get(kind, "persistentvolumeclaims")
     action = Action(operation.lower(), "", "v1", resource, subresource, "ns", "p")
@@ -95,7 +95,7 @@ DEFAULTS = [{"type": "Container", "default": {"cpu": "500m", "memory": "1Gi"}, "
 async def test_containers_get_what_they_do_not_say_themselves() -> None:
     made = pod(container("a", {}, {"cpu": "1"}), container("b", {"cpu": "1m"}, {"cpu": "2m", "memory": "1Mi"}))
     made.spec.init_containers = pod(container("i", {}, {})).spec.containers or []
-    await ranger(DEFAULTS).admit(about(made))
+    await ranger(DEFAULTS).admit(make_attributes(made))
     spec = to_plain(made)["spec"]
     assert [each["resources"] for each in spec["containers"]] == [
         {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m"}},
@@ -113,7 +113,7 @@ async def test_containers_get_what_they_do_not_say_themselves() -> None:
 
 async def test_a_pod_that_says_everything_is_not_annotated() -> None:
     made = pod(container("a", {"cpu": "1"}, {"cpu": "1", "memory": "1"}))
-    await ranger(DEFAULTS, [{"type": "Pod", "max": {"cpu": "1"}}]).admit(about(made))
+    await ranger(DEFAULTS, [{"type": "Pod", "max": {"cpu": "1"}}]).admit(make_attributes(made))
     assert made.metadata.annotations == {}
 
 
@@ -126,7 +126,7 @@ async def test_pods_are_looked_at_when_they_are_made_or_resized(
 ) -> None:
     plugin = ranger([{"type": "Container", "default": {"cpu": "2"}, "max": {"cpu": "1"}}])
     made = pod(container("a", {}, {}))
-    attributes = about(made, operation, old=None if operation == CREATE else pod(), subresource=subresource)
+    attributes = make_attributes(made, operation, old=None if operation == CREATE else pod(), subresource=subresource)
     await plugin.admit(attributes)
     limits = (made.spec.containers or [])[0].resources.limits
     assert limits == ({"cpu": "2"} if looked_at else {})
@@ -138,8 +138,8 @@ async def test_what_is_being_deleted_is_let_through() -> None:
     old = claim("1Gi")
     old.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
     plugin = ranger([{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}])
-    assert await refusal(plugin, about(claim("2Gi"), UPDATE, old=old)) == ""
-    assert await refusal(plugin, about(claim("2Gi"), UPDATE, old=claim("1Gi"))) == (
+    assert await refusal(plugin, make_attributes(claim("2Gi"), UPDATE, old=old)) == ""
+    assert await refusal(plugin, make_attributes(claim("2Gi"), UPDATE, old=claim("1Gi"))) == (
         "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
     )
 
@@ -183,7 +183,7 @@ async def test_bounds_of_containers(
     limit: dict[str, Any], requests: dict[str, str], limits: dict[str, str], message: str
 ) -> None:
     plugin = ranger([{"type": "Container", **limit}])
-    assert await refusal(plugin, about(pod(container("a", requests, limits)))) == message
+    assert await refusal(plugin, make_attributes(pod(container("a", requests, limits)))) == message
 
 
 async def test_all_that_one_limit_range_finds_is_told_once() -> None:
@@ -192,7 +192,7 @@ async def test_all_that_one_limit_range_finds_is_told_once() -> None:
         [{"type": "Container", "min": {"cpu": "9"}}],
     )
     few = {"cpu": "1", "memory": "1"}
-    assert await refusal(plugin, about(pod(container("a", few, few), container("b", few, few)))) == (
+    assert await refusal(plugin, make_attributes(pod(container("a", few, few), container("b", few, few)))) == (
         "[minimum cpu usage per Container is 2, but request is 1, minimum memory usage per Container is 2, but request "
         "is 1, maximum cpu usage per Pod is 1, but limit is 2]"
     )
@@ -203,16 +203,16 @@ async def test_a_pod_is_the_sum_of_its_containers_or_its_largest_init_container(
     one, two, four = ({"cpu": text} for text in ("1", "2", "4"))
     sidecar = container("s", one, one, restartPolicy="Always")
     first = container("f", four, four)
-    assert await refusal(plugin, about(pod(container("a", two, two), initContainers=[sidecar, first]))) == ""
-    assert await refusal(plugin, about(pod(container("a", two, two), initContainers=[sidecar, sidecar, first]))) == (
-        "maximum cpu usage per Pod is 5, but limit is 6"
-    )
+    assert await refusal(plugin, make_attributes(pod(container("a", two, two), initContainers=[sidecar, first]))) == ""
+    assert await refusal(
+        plugin, make_attributes(pod(container("a", two, two), initContainers=[sidecar, sidecar, first]))
+    ) == ("maximum cpu usage per Pod is 5, but limit is 6")
 
 
 async def test_what_the_pod_as_a_whole_asks_for_counts_but_not_its_huge_pages() -> None:
     plugin = ranger([{"type": "Pod", "max": {"cpu": "1", "hugepages-2Mi": "2Mi"}}])
     whole = {"limits": {"cpu": "2", "hugepages-2Mi": "4Mi"}}
-    assert await refusal(plugin, about(pod(container("a", {}, {}), resources=whole))) == (
+    assert await refusal(plugin, make_attributes(pod(container("a", {}, {}), resources=whole))) == (
         "[maximum cpu usage per Pod is 1, but limit is 2, maximum hugepages-2Mi usage per Pod is 2Mi.  No limit is "
         "specified]"
     )
@@ -233,13 +233,13 @@ async def test_what_the_pod_as_a_whole_asks_for_counts_but_not_its_huge_pages() 
 )
 async def test_bounds_of_claims(storage: str, message: str) -> None:
     plugin = ranger([{"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "5Gi"}}])
-    assert await refusal(plugin, about(claim(storage))) == message
+    assert await refusal(plugin, make_attributes(claim(storage))) == message
 
 
 async def test_limit_ranges_are_read_again_only_when_they_change() -> None:
     ranges = Ranges()
     plugin = LimitRanger(ranges)  # type: ignore[arg-type]
-    attributes = about(pod(container("a", {}, {"cpu": "2"})))
+    attributes = make_attributes(pod(container("a", {}, {"cpu": "2"})))
     for _ in range(3):
         await plugin.admit(attributes)
         assert await refusal(plugin, attributes) == ""

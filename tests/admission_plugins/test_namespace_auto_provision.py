@@ -17,7 +17,7 @@ from tests.admission_plugins.writes import refusal, write_of
 THERE = {"ns": NamespaceState("Active")}
 
 
-def note(namespace: str) -> ConfigMap:
+def make_config_map(namespace: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name="a", namespace=namespace))
 
 
@@ -29,8 +29,8 @@ async def test_a_missing_namespace_is_made() -> None:
 
     plugin = NamespaceAutoProvision(THERE.get, make)
     for namespace in ("new", "ns", ""):
-        await plugin.admit(write_of(CONFIG_MAPS, note(namespace)))
-    await plugin.admit(write_of(CONFIG_MAPS, note("dry"), dry_run=True))
+        await plugin.admit(write_of(CONFIG_MAPS, make_config_map(namespace)))
+    await plugin.admit(write_of(CONFIG_MAPS, make_config_map("dry"), dry_run=True))
     await plugin.admit(write_of(NAMESPACES, Namespace(metadata=ObjectMeta(name="x")), namespace="x"))
     assert made == ["new"]
 
@@ -40,7 +40,7 @@ async def test_only_that_it_is_there_already_is_no_failure(error: StatusError) -
     async def make(name: str) -> None:
         raise error
 
-    work = NamespaceAutoProvision(THERE.get, make).admit(write_of(CONFIG_MAPS, note("new")))
+    work = NamespaceAutoProvision(THERE.get, make).admit(write_of(CONFIG_MAPS, make_config_map("new")))
     if error.reason == "AlreadyExists":
         await work
     else:

@@ -25,7 +25,7 @@ def taints(node: Node) -> list[dict[str, Any]]:
     return to_plain(node)["spec"].get("taints", [])
 
 
-async def test_a_new_node_is_tainted_once():
+async def test_a_new_node_is_tainted_once() -> None:
     record = await admitted(TaintNodesByCondition(), a_write(a_node(), resource="nodes"))
     not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     assert taints(record.obj) == [not_ready]
@@ -36,7 +36,7 @@ PLACED = from_plain(Node, {"metadata": {"name": "n", "labels": {ZONE: "z", REGIO
 TOPOLOGY = PodTopologyLabels({"n": topology_of(PLACED), "bare": {}}.get)
 
 
-async def test_a_pod_made_on_a_node_gets_its_zone_and_region():
+async def test_a_pod_made_on_a_node_gets_its_zone_and_region() -> None:
     record = await admitted(TOPOLOGY, a_write(make_pod({"nodeName": "n"}, labels={ZONE: "mine", "a": "b"})))
     assert record.obj.metadata.labels == {ZONE: "z", REGION: "r", "a": "b"}
     for node in ("bare", "missing", ""):
@@ -44,13 +44,13 @@ async def test_a_pod_made_on_a_node_gets_its_zone_and_region():
 
 
 @pytest.mark.parametrize(("kind", "labels"), [("Node", {ZONE: "z", REGION: "r"}), ("", {}), ("Other", {})])
-async def test_a_binding_to_a_node_hands_them_on(kind, labels):
+async def test_a_binding_to_a_node_hands_them_on(kind: str, labels: Any) -> None:
     binding = from_plain(Binding, {"metadata": {"name": "p", "namespace": "ns"}, "target": {"kind": kind, "name": "n"}})
     record = await admitted(TOPOLOGY, a_write(binding, subresource="binding"))
     assert record.obj.metadata.labels == labels
 
 
-def sized(cpu: str, generation: int = 1, memory: str = "1Gi", node: str = "n", **more: Any) -> Any:
+def pod_with_requests(cpu: str, generation: int = 1, memory: str = "1Gi", node: str = "n", **more: Any) -> Any:
     container = CONTAINER | {"resources": {"requests": {"cpu": cpu, "memory": memory}}}
     return make_pod({"nodeName": node, "containers": [container], **more}, generation=generation)
 
@@ -66,40 +66,42 @@ RESIZE = PodResizeValidator(HOSTS.get)
     ("pod", "why", "reasons"),
     [
         (
-            sized("3", 2),
+            pod_with_requests("3", 2),
             "node didn't have enough allocatable resources: cpu, requested: 3000, allocatable: 2000",
             ["NodeCapacity"],
         ),
         (
-            sized("3", 2, "3Gi"),
+            pod_with_requests("3", 2, "3Gi"),
             "node didn't have enough allocatable resources: cpu, requested: 3000, allocatable: 2000; memory, "
             "requested: 3221225472, allocatable: 2147483648",
             ["NodeCapacity"],
         ),
         (
-            sized("1500m", 2, overhead={"cpu": "1"}),
+            pod_with_requests("1500m", 2, overhead={"cpu": "1"}),
             "node didn't have enough allocatable resources: cpu, requested: 2500, allocatable: 2000",
             ["NodeCapacity"],
         ),
         (
-            sized("1", 2, node="windows"),
+            pod_with_requests("1", 2, node="windows"),
             'pod resize is only supported on linux nodes, node "windows" is "windows"',
             ["UnsupportedPlatform"],
         ),
-        (sized("1", 2, node="gone"), 'node "gone" not found', []),
+        (pod_with_requests("1", 2, node="gone"), 'node "gone" not found', []),
     ],
 )
-async def test_a_resize_must_fit_the_node(pod, why, reasons):
-    error = await refusal(RESIZE, an_update(pod, sized("1"), subresource="resize"))
+async def test_a_resize_must_fit_the_node(pod: Any, why: str, reasons: list[Any]) -> None:
+    error = await refusal(RESIZE, an_update(pod, pod_with_requests("1"), subresource="resize"))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')
     assert [cause.reason for cause in error.causes] == reasons
 
 
-async def test_a_resize_that_fits_or_changes_nothing_is_let_through():
-    await admitted(RESIZE, an_update(sized("2", 2), sized("1"), subresource="resize"))
-    await admitted(RESIZE, an_update(sized("9"), sized("9"), subresource="resize"))
-    await admitted(RESIZE, an_update(sized("9", 2), sized("1")))
-    await admitted(RESIZE, an_update(sized("9", 2, node=""), sized("1", node=""), subresource="resize"))
+async def test_a_resize_that_fits_or_changes_nothing_is_let_through() -> None:
+    await admitted(RESIZE, an_update(pod_with_requests("2", 2), pod_with_requests("1"), subresource="resize"))
+    await admitted(RESIZE, an_update(pod_with_requests("9"), pod_with_requests("9"), subresource="resize"))
+    await admitted(RESIZE, an_update(pod_with_requests("9", 2), pod_with_requests("1")))
+    await admitted(
+        RESIZE, an_update(pod_with_requests("9", 2, node=""), pod_with_requests("1", node=""), subresource="resize")
+    )
 
 
 WHOLE, INIT = "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"
@@ -111,13 +113,13 @@ FEATURES = NodeDeclaredFeatureValidator(
 )
 
 
-def whole(cpu: str, node: str, generation: int = 1) -> Any:
+def pod_with_own_requests(cpu: str, node: str, generation: int = 1) -> Any:
     return make_pod({"nodeName": node, "resources": {"requests": {"cpu": cpu}}}, generation=generation)
 
 
-async def test_a_change_that_the_node_does_not_know_of_is_refused():
+async def test_a_change_that_the_node_does_not_know_of_is_refused() -> None:
     def resized(node: str, cpu: str = "2") -> Any:
-        return an_update(whole(cpu, node, 2), whole("1", node), subresource="resize")
+        return an_update(pod_with_own_requests(cpu, node, 2), pod_with_own_requests("1", node), subresource="resize")
 
     error = await refusal(FEATURES, resized("old"))
     assert error.message == (
@@ -129,7 +131,7 @@ async def test_a_change_that_the_node_does_not_know_of_is_refused():
 
 
 @pytest.mark.parametrize(("sidecar", "refused"), [(False, True), (True, False)])
-async def test_init_containers_that_end_are_resized_by_new_nodes_only(sidecar, refused):
+async def test_init_containers_that_end_are_resized_by_new_nodes_only(sidecar: bool, refused: bool) -> None:
     def with_init(cpu: str, generation: int) -> Any:
         first = CONTAINER | {"name": "i", "resources": {"requests": {"cpu": cpu}}}
         if sidecar:

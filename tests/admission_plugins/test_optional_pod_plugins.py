@@ -24,14 +24,14 @@ NEVER = CONTAINER | {"imagePullPolicy": "Never"}
 IMAGE_VOLUME = {"name": "v", "image": {"reference": "r", "pullPolicy": "Never"}}
 
 
-async def test_every_image_is_always_pulled():
+async def test_every_image_is_always_pulled() -> None:
     pod = make_pod({"containers": [NEVER], "initContainers": [NEVER | {"name": "i"}], "volumes": [IMAGE_VOLUME]})
     spec = (await admitted(AlwaysPullImages(), a_write(pod))).obj.spec
     assert [spec.containers[0].image_pull_policy, spec.init_containers[0].image_pull_policy] == ["Always", "Always"]
     assert spec.volumes[0].image.pull_policy == "Always"
 
 
-async def test_an_update_without_a_new_image_is_left_alone():
+async def test_an_update_without_a_new_image_is_left_alone() -> None:
     old = make_pod({"containers": [NEVER]})
     record = await admitted(AlwaysPullImages(), an_update(make_pod({"containers": [NEVER]}, labels={"a": "b"}), old))
     assert record.obj.spec.containers[0].image_pull_policy == "Never"
@@ -41,7 +41,7 @@ async def test_an_update_without_a_new_image_is_left_alone():
     ].image_pull_policy == "Always"
 
 
-async def test_a_policy_that_was_changed_back_is_an_error():
+async def test_a_policy_that_was_changed_back_is_an_error() -> None:
     plugin = AlwaysPullImages()
     plugin.admit = LimitPodHardAntiAffinityTopology().admit  # as if a later plugin undid it
     error = await refusal(plugin, a_write(make_pod({"containers": [NEVER], "volumes": [IMAGE_VOLUME]})))
@@ -53,7 +53,7 @@ async def test_a_policy_that_was_changed_back_is_an_error():
     assert (error.code, error.message) == (500, f"[{faults[0]}, {faults[1]}]")
 
 
-async def test_required_anti_affinity_is_for_hosts_only():
+async def test_required_anti_affinity_is_for_hosts_only() -> None:
     def pod(key: str) -> Any:
         terms = [{"topologyKey": key, "labelSelector": {}}]
         return make_pod({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}})
@@ -66,7 +66,7 @@ async def test_required_anti_affinity_is_for_hosts_only():
     )
 
 
-async def test_who_asks_for_a_device_tolerates_its_taint():
+async def test_who_asks_for_a_device_tolerates_its_taint() -> None:
     asking = CONTAINER | {"resources": {"requests": {"example.com/gpu": "1", "cpu": "1"}}}
     pod = make_pod({"containers": [asking], "initContainers": [asking | {"name": "i"}]})
     gpu = {"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -76,52 +76,55 @@ async def test_who_asks_for_a_device_tolerates_its_taint():
     assert to_plain(record.obj.spec)["tolerations"] == [gpu]
 
 
-def selecting(text: str | None, **configured: str) -> PodNodeSelector:
+def make_node_selector(text: str | None, **configured: str) -> PodNodeSelector:
     return PodNodeSelector({"ns": Annotated(text)}.get, configured)
 
 
 async def selected(text: str, **selector: str) -> dict[str, str]:
-    plugin = selecting(text)
+    plugin = make_node_selector(text)
     return (await admitted(plugin, a_write(make_pod({"nodeSelector": selector})))).obj.spec.node_selector
 
 
-async def test_the_selector_of_the_namespace_is_added():
+async def test_the_selector_of_the_namespace_is_added() -> None:
     assert await selected("a=b, c = d", e="f") == {"a": "b", "c": "d", "e": "f"}
     assert await selected("", e="f") == {"e": "f"}
 
 
-async def test_a_pod_that_wants_other_nodes_is_refused():
-    error = await refusal(selecting("a=b"), a_write(make_pod({"nodeSelector": {"a": "c"}})))
+async def test_a_pod_that_wants_other_nodes_is_refused() -> None:
+    error = await refusal(make_node_selector("a=b"), a_write(make_pod({"nodeSelector": {"a": "c"}})))
     assert (error.code, error.message) == (
         403,
         'pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector',
     )
 
 
-async def test_a_selector_that_cannot_be_read_is_an_error():
-    error = await refusal(selecting("a=b=c"), a_write(make_pod()))
+async def test_a_selector_that_cannot_be_read_is_an_error() -> None:
+    error = await refusal(make_node_selector("a=b=c"), a_write(make_pod()))
     assert (error.code, error.message) == (500, "invalid selector: [a b c]")
 
 
-async def test_a_namespace_without_a_selector_has_that_of_the_cluster():
+async def test_a_namespace_without_a_selector_has_that_of_the_cluster() -> None:
     pod = make_pod({"nodeSelector": {"e": "f"}})
     everywhere = {"clusterDefaultNodeSelector": "a=b"}
-    assert (await admitted(selecting(None, **everywhere), a_write(pod))).obj.spec.node_selector == {"a": "b", "e": "f"}
+    assert (await admitted(make_node_selector(None, **everywhere), a_write(pod))).obj.spec.node_selector == {
+        "a": "b",
+        "e": "f",
+    }
     pod = make_pod()
-    assert (await admitted(selecting("", **everywhere), a_write(pod))).obj.spec.node_selector == {}
-    error = await refusal(selecting(None, **everywhere), a_write(make_pod({"nodeSelector": {"a": "c"}})))
+    assert (await admitted(make_node_selector("", **everywhere), a_write(pod))).obj.spec.node_selector == {}
+    error = await refusal(make_node_selector(None, **everywhere), a_write(make_pod({"nodeSelector": {"a": "c"}})))
     assert error.message.endswith("conflicts with its namespace node label selector")
 
 
-async def test_pods_select_by_what_is_listed_for_their_namespace_only():
-    await admitted(selecting("a=b", ns="a=b,e=f"), a_write(make_pod({"nodeSelector": {"e": "f"}})))
+async def test_pods_select_by_what_is_listed_for_their_namespace_only() -> None:
+    await admitted(make_node_selector("a=b", ns="a=b,e=f"), a_write(make_pod({"nodeSelector": {"e": "f"}})))
     for selector in ({"e": "g"}, {"x": "y"}):
-        error = await refusal(selecting(None, ns="a=b,e=f"), a_write(make_pod({"nodeSelector": selector})))
+        error = await refusal(make_node_selector(None, ns="a=b,e=f"), a_write(make_pod({"nodeSelector": selector})))
         assert (error.code, error.message) == (
             403,
             'pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist',
         )
-    await admitted(selecting(None, ns="", other="a=b"), a_write(make_pod({"nodeSelector": {"x": "y"}})))
+    await admitted(make_node_selector(None, ns="", other="a=b"), a_write(make_pod({"nodeSelector": {"x": "y"}})))
 
 
 def tolerating(
@@ -135,21 +138,21 @@ def tolerating(
 KEY = {"key": "k", "operator": "Exists"}
 
 
-async def test_pods_tolerate_what_their_namespace_says():
+async def test_pods_tolerate_what_their_namespace_says() -> None:
     record = await admitted(tolerating([KEY]), a_write(make_pod()))
     assert to_plain(record.obj.spec)["tolerations"] == [KEY]
     record = await admitted(tolerating([KEY]), an_update(make_pod(), make_pod()))
     assert record.obj.spec.tolerations == []
 
 
-async def test_who_has_asked_for_resources_may_stay_where_memory_is_short():
+async def test_who_has_asked_for_resources_may_stay_where_memory_is_short() -> None:
     asking = make_pod({"containers": [CONTAINER | {"resources": {"requests": {"cpu": "1"}}}]})
     record = await admitted(tolerating(), a_write(asking))
     pressure = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}
     assert to_plain(record.obj.spec)["tolerations"] == [pressure]
 
 
-async def test_only_what_is_allowed_may_be_tolerated():
+async def test_only_what_is_allowed_may_be_tolerated() -> None:
     pod = make_pod({"tolerations": [{"key": "k", "operator": "Equal", "value": "v"}]})
     await admitted(tolerating(whitelist=[KEY]), a_write(pod))
     error = await refusal(tolerating(whitelist=[{"key": "other", "operator": "Exists"}]), a_write(pod))
@@ -159,7 +162,7 @@ async def test_only_what_is_allowed_may_be_tolerated():
     )
 
 
-async def test_the_clusters_lists_hold_in_namespaces_that_have_none():
+async def test_the_clusters_lists_hold_in_namespaces_that_have_none() -> None:
     key = Toleration(key="k", operator="Exists")
     cluster = Configuration(default=[key], whitelist=[key])
     record = await admitted(tolerating(configuration=cluster), a_write(make_pod()))
@@ -184,6 +187,6 @@ async def test_the_clusters_lists_hold_in_namespaces_that_have_none():
         ('[{"key":1}]', "json: cannot unmarshal number into Go struct field Toleration.key of type string"),
     ],
 )
-async def test_an_annotation_that_cannot_be_read_is_told_in_gos_words(text, why):
+async def test_an_annotation_that_cannot_be_read_is_told_in_gos_words(text: str, why: str) -> None:
     error = await refusal(tolerating(text), a_write(make_pod()))
     assert (error.code, error.message) == (500, why)

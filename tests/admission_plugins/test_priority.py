@@ -17,7 +17,7 @@ from steersman.registry.scheduling.priorityclasses import PRIORITY_CLASSES
 from tests.admission_plugins.writes import refusal, write_of
 
 
-def about(obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
+def make_attributes(obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
     return write_of(PODS if isinstance(obj, Pod) else PRIORITY_CLASSES, obj, operation, **more)
 
 
@@ -48,13 +48,13 @@ async def test_the_default_class_is_looked_up_again_only_after_a_change() -> Non
 
     priority = Priority(lambda name: None, every, followers.append)
     for _ in range(3):
-        await priority.admit(about(pod()))
+        await priority.admit(make_attributes(pod()))
     assert looked == 1
     classes = [priority_class("other", 7, default=True)]
     for changed in followers:
         changed()
     made = pod()
-    await priority.admit(about(made))
+    await priority.admit(make_attributes(made))
     assert (made.spec.priority, looked) == (7, 2)
 
 
@@ -74,7 +74,7 @@ async def test_the_default_class_is_looked_up_again_only_after_a_change() -> Non
 )
 async def test_a_pods_priority_is_that_of_its_class(spec: Any, classes: Any, expected: Any) -> None:
     made = pod(**spec)
-    await plugin(*classes).admit(about(made))
+    await plugin(*classes).admit(make_attributes(made))
     assert (made.spec.priority, made.spec.preemption_policy, made.spec.priority_class_name) == expected
 
 
@@ -90,24 +90,24 @@ async def test_a_pods_priority_is_that_of_its_class(spec: Any, classes: Any, exp
     ],
 )
 async def test_a_pod_that_contradicts_its_class_is_refused(spec: Any, text: str) -> None:
-    assert text in await refusal(plugin(HIGH).admit(about(pod(**spec))))
+    assert text in await refusal(plugin(HIGH).admit(make_attributes(pod(**spec))))
 
 
 async def test_an_update_keeps_the_priority() -> None:
     new = pod()
-    await plugin().admit(about(new, UPDATE, old=pod(priority=7, preemptionPolicy="Never")))
+    await plugin().admit(make_attributes(new, UPDATE, old=pod(priority=7, preemptionPolicy="Never")))
     assert (new.spec.priority, new.spec.preemption_policy) == (7, "Never")
 
 
 async def test_subresources_of_pods_are_let_alone() -> None:
     new = pod()
-    await Chain((plugin(HIGH),)).admit(about(new, subresource="status"))
+    await Chain((plugin(HIGH),)).admit(make_attributes(new, subresource="status"))
     assert new.spec.priority is None
 
 
 async def test_only_one_class_is_the_default() -> None:
     usual, other = priority_class("usual", 5, default=True), priority_class("other", 6, default=True)
     text = "PriorityClass usual is already marked as default. Only one default can exist"
-    assert text in await refusal(plugin(usual).validate(about(other)))
-    await plugin(usual).validate(about(usual, UPDATE))
-    await plugin(usual).validate(about(HIGH))
+    assert text in await refusal(plugin(usual).validate(make_attributes(other)))
+    await plugin(usual).validate(make_attributes(usual, UPDATE))
+    await plugin(usual).validate(make_attributes(HIGH))

@@ -32,18 +32,18 @@ async def spec_of(spec: dict[str, Any]) -> dict[str, Any]:
     return to_plain((await admitted(PLUGIN, a_write(make_pod(spec)))).obj.spec)
 
 
-async def test_a_pod_gets_the_overhead_and_the_scheduling_of_its_class():
+async def test_a_pod_gets_the_overhead_and_the_scheduling_of_its_class() -> None:
     spec = await spec_of({"runtimeClassName": "heavy", "nodeSelector": {"disk": "ssd"}})
     assert spec["overhead"] == {"cpu": "100m"}
     assert spec["nodeSelector"] == {"disk": "ssd", "kind": "heavy"}
     assert spec["tolerations"] == [{"key": "heavy", "operator": "Exists", "effect": "NoSchedule"}]
 
 
-async def test_an_overhead_written_otherwise_is_the_same():
+async def test_an_overhead_written_otherwise_is_the_same() -> None:
     assert (await spec_of({"runtimeClassName": "heavy", "overhead": {"cpu": "0.1"}}))["overhead"] == {"cpu": "100m"}
 
 
-async def test_a_narrower_toleration_goes_into_that_of_the_class():
+async def test_a_narrower_toleration_goes_into_that_of_the_class() -> None:
     narrow = {"key": "heavy", "operator": "Equal", "value": "x", "effect": "NoSchedule"}
     spec = await spec_of({"runtimeClassName": "heavy", "tolerations": [narrow]})
     assert spec["tolerations"] == [{"key": "heavy", "operator": "Exists", "effect": "NoSchedule"}]
@@ -68,17 +68,17 @@ NONE = "pod rejected: Pod Overhead set without corresponding RuntimeClass define
         ),
     ],
 )
-async def test_what_contradicts_the_class_is_refused(spec, why):
+async def test_what_contradicts_the_class_is_refused(spec: dict[str, Any], why: Any) -> None:
     error = await refusal(PLUGIN, a_write(make_pod(spec)))
     assert (error.code, error.message) == (403, f'pods "p" is forbidden: {why}')
 
 
-async def test_an_empty_name_is_an_error_as_upstream():
+async def test_an_empty_name_is_an_error_as_upstream() -> None:
     error = await refusal(PLUGIN, a_write(make_pod({"runtimeClassName": ""})))
     assert (error.code, error.message) == (500, "resource name may not be empty")
 
 
-async def test_subresources_and_other_resources_are_let_through():
+async def test_subresources_and_other_resources_are_let_through() -> None:
     bad = make_pod({"overhead": {"cpu": "1"}})
     await admitted(PLUGIN, a_write(bad, subresource="binding"))
     await Chain((PLUGIN,)).admit(a_write(bad, resource="others"))

@@ -15,6 +15,7 @@ from steersman.admission_plugins.service_account import (
 )
 from steersman.api.core.v1 import ServiceAccount as ServiceAccountObject
 from steersman.machinery.codec.serializer import from_plain, to_plain
+from steersman.testing import Client
 from tests.admission_plugins.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 ENFORCE = "kubernetes.io/enforce-mountable-secrets"
@@ -35,7 +36,7 @@ async def spec_of(spec: dict[str, Any], *accounts: AccountSummary) -> dict[str, 
     return to_plain(record.obj.spec)
 
 
-async def test_a_pod_gets_the_default_account_and_its_token():
+async def test_a_pod_gets_the_default_account_and_its_token() -> None:
     spec = await spec_of({"initContainers": [CONTAINER | {"name": "i"}]}, account())
     assert spec["serviceAccountName"] == "default"
     (volume,) = spec["volumes"]
@@ -60,7 +61,7 @@ async def test_a_pod_gets_the_default_account_and_its_token():
         assert container["volumeMounts"] == [mount]
 
 
-async def test_a_container_that_has_something_there_keeps_it():
+async def test_a_container_that_has_something_there_keeps_it() -> None:
     own = {"name": "mine", "mountPath": MOUNT_PATH}
     spec = await spec_of({"containers": [CONTAINER | {"volumeMounts": [own]}, CONTAINER | {"name": "d"}]}, account())
     assert spec["containers"][0]["volumeMounts"] == [own]
@@ -69,7 +70,7 @@ async def test_a_container_that_has_something_there_keeps_it():
     assert "volumes" not in spec
 
 
-async def test_a_volume_of_the_right_name_is_taken():
+async def test_a_volume_of_the_right_name_is_taken() -> None:
     spec = await spec_of({"volumes": [{"name": "kube-api-access-own", "emptyDir": {}}]}, account())
     assert [each["name"] for each in spec["volumes"]] == ["kube-api-access-own"]
     assert spec["containers"][0]["volumeMounts"][0]["name"] == "kube-api-access-own"
@@ -79,19 +80,21 @@ async def test_a_volume_of_the_right_name_is_taken():
     ("of_account", "of_pod", "mounted"),
     [(None, None, True), (False, None, False), (False, True, True), (True, False, False)],
 )
-async def test_the_pod_has_the_last_word_on_the_token(of_account, of_pod, mounted):
-    asked = {} if of_account is None else {"automountServiceAccountToken": of_account}
+async def test_the_pod_has_the_last_word_on_the_token(
+    of_account: bool | None, of_pod: bool | None, mounted: bool
+) -> None:
+    asked: dict[str, Any] = {} if of_account is None else {"automountServiceAccountToken": of_account}
     spec = await spec_of({} if of_pod is None else {"automountServiceAccountToken": of_pod}, account(**asked))
     assert ("volumes" in spec) is mounted
 
 
-async def test_pull_secrets_are_the_accounts_unless_the_pod_has_its_own():
+async def test_pull_secrets_are_the_accounts_unless_the_pod_has_its_own() -> None:
     pull = account(imagePullSecrets=[{"name": "one"}, {"name": "two"}])
     assert (await spec_of({}, pull))["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
     assert (await spec_of({"imagePullSecrets": [{"name": "mine"}]}, pull))["imagePullSecrets"] == [{"name": "mine"}]
 
 
-async def test_an_account_that_is_not_there_is_refused():
+async def test_an_account_that_is_not_there_is_refused() -> None:
     error = await refusal(plugin(account()), a_write(make_pod({"serviceAccountName": "other"})))
     assert (error.code, error.message) == (
         403,
@@ -99,7 +102,7 @@ async def test_an_account_that_is_not_there_is_refused():
     )
 
 
-async def test_the_default_account_is_waited_for():
+async def test_the_default_account_is_waited_for() -> None:
     asked = []
 
     def find(namespace: str, name: str) -> AccountSummary | None:
@@ -140,7 +143,7 @@ REFERENCES = [
 
 
 @pytest.mark.parametrize(("spec", "what", "kind"), REFERENCES)
-async def test_only_the_secrets_of_a_strict_account_may_be_used(spec, what, kind):
+async def test_only_the_secrets_of_a_strict_account_may_be_used(spec: Any, what: Any, kind: Any) -> None:
     strict = from_plain(
         ServiceAccountObject,
         {"metadata": {"name": "default", "annotations": {ENFORCE: "true"}}, "secrets": [{"name": "k"}]},
@@ -152,7 +155,7 @@ async def test_only_the_secrets_of_a_strict_account_may_be_used(spec, what, kind
     await admitted(plugin(account_of(strict)), a_write(make_pod(spec)))
 
 
-async def test_a_foreign_secret_in_an_ephemeral_container_is_an_error_as_upstream():
+async def test_a_foreign_secret_in_an_ephemeral_container_is_an_error_as_upstream() -> None:
     strict = from_plain(ServiceAccountObject, {"metadata": {"name": "default", "annotations": {ENFORCE: "1"}}})
     debug = CONTAINER | {"name": "e", "envFrom": [{"secretRef": {"name": "s"}}]}
     new = make_pod({"serviceAccountName": "default", "ephemeralContainers": [debug]})
@@ -165,7 +168,7 @@ async def test_a_foreign_secret_in_an_ephemeral_container_is_an_error_as_upstrea
     )
 
 
-async def test_updates_are_let_through_whatever_has_become_of_the_account():
+async def test_updates_are_let_through_whatever_has_become_of_the_account() -> None:
     pod = make_pod({"serviceAccountName": "gone"})
     await admitted(plugin(), an_update(pod, pod))
     await admitted(plugin(), an_update(pod, pod, subresource="status"))
@@ -186,14 +189,14 @@ async def test_updates_are_let_through_whatever_has_become_of_the_account():
         ),
     ],
 )
-async def test_mirror_pods_get_nothing_and_may_ask_for_nothing(spec, why):
+async def test_mirror_pods_get_nothing_and_may_ask_for_nothing(spec: dict[str, Any], why: str) -> None:
     error = await refusal(plugin(account()), a_write(make_pod(spec, annotations=MIRROR)))
     assert error.message == f'pods "p" is forbidden: {why}'
     record = await admitted(plugin(account()), a_write(make_pod(annotations=MIRROR)))
     assert record.obj == make_pod(annotations=MIRROR)
 
 
-async def test_over_the_wire_a_pod_waits_for_its_account(api, namespace):
+async def test_over_the_wire_a_pod_waits_for_its_account(api: Client, namespace: str) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     body = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "robot", "containers": [CONTAINER]}}
     assert (await api.post(pods, body)).status == 403

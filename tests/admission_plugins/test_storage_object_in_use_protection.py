@@ -23,14 +23,14 @@ KINDS = [
 ]
 
 
-def made_of(resource: Resource[Any], *finalizers: str) -> Any:
+def make_object(resource: Resource[Any], *finalizers: str) -> Any:
     return from_plain(resource.kind.cls, {"metadata": {"name": "a", "finalizers": list(finalizers)}})
 
 
 @pytest.mark.parametrize(("resource", "finalizer"), KINDS)
 async def test_each_kind_has_its_finalizer_once_and_last(resource: Resource[Any], finalizer: str) -> None:
     for given, expected in (((), [finalizer]), (("a.b/c",), ["a.b/c", finalizer]), ((finalizer,), [finalizer])):
-        made = made_of(resource, *given)
+        made = make_object(resource, *given)
         await PLUGIN.admit(write_of(resource, made))
         assert made.metadata.finalizers == expected
 
@@ -42,6 +42,6 @@ async def test_no_other_kind_is_looked_at() -> None:
 
 
 async def test_subresources_are_let_alone() -> None:
-    made = made_of(PERSISTENT_VOLUMES)
+    made = make_object(PERSISTENT_VOLUMES)
     await Chain((PLUGIN,)).admit(write_of(PERSISTENT_VOLUMES, made, subresource="status"))
     assert made.metadata.finalizers == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +43,7 @@ def includes(wide: Toleration, narrow: Toleration) -> bool:
 
 
 @given(st.lists(TOLERATIONS, max_size=6), st.lists(TOLERATIONS, max_size=6))
-def test_sets_are_compared_as_all_of_their_pairs(first, second):
+def test_sets_are_compared_as_all_of_their_pairs(first: Any, second: Any) -> None:
     assert all_included(first, second) == all(any(includes(wide, each) for wide in second) for each in first)
     every, merged = [*first, *second], []
     for index, each in enumerate(every):
@@ -50,8 +53,8 @@ def test_sets_are_compared_as_all_of_their_pairs(first, second):
     assert merge_tolerations(first, second) == merged
 
 
-def test_not_every_pair_is_looked_at():
-    def merging(count):
+def test_not_every_pair_is_looked_at() -> None:
+    def merging(count: int) -> Callable[[], object]:
         several = [with_texts(Toleration(key=f"k{n}", operator="Equal", value="x")) for n in range(count)]
         return lambda: (merge_tolerations(several, several), all_included(several, several))
 
@@ -69,11 +72,11 @@ def test_not_every_pair_is_looked_at():
         (Toleration(key="a", operator="Exists", effect="NoSchedule"), Toleration(key="a", operator="Exists"), False),
     ],
 )
-def test_what_includes_what(wide, narrow, included):
+def test_what_includes_what(wide: Any, narrow: Toleration, included: bool) -> None:
     assert all_included([narrow], [wide]) is included
 
 
-def test_a_shorter_time_is_included_in_a_longer_one():
+def test_a_shorter_time_is_included_in_a_longer_one() -> None:
     def seconds(number: int | None) -> Toleration:
         return Toleration(key="a", operator="Exists", effect="NoExecute", toleration_seconds=number)
 
@@ -84,7 +87,7 @@ def test_a_shorter_time_is_included_in_a_longer_one():
 
 
 @given(st.lists(TOLERATIONS, max_size=4), st.lists(TOLERATIONS, max_size=4))
-def test_a_merged_set_says_all_that_both_say_and_nothing_twice(first, second):
+def test_a_merged_set_says_all_that_both_say_and_nothing_twice(first: Any, second: Any) -> None:
     merged = merge_tolerations(first, second)
     assert all(each in [*first, *second] for each in merged)
     assert all_included([*first, *second], merged)

@@ -29,7 +29,7 @@ from tests.counted_work import grows_too_fast, with_texts
 SIZES = 100, 200, 400
 
 
-def finished(work: Any) -> None:
+def run_without_waiting(work: Any) -> None:
     """Run a coroutine that never waits."""
     try:
         with pytest.raises(StopIteration):
@@ -38,12 +38,12 @@ def finished(work: Any) -> None:
         pass
 
 
-def judging(plugin: Plugin, spec: dict[str, Any]) -> Callable[[], None]:
+def plugin_run(plugin: Plugin, spec: dict[str, Any]) -> Callable[[], None]:
     record = a_write(with_texts(make_pod(spec)))
 
     def judge() -> None:
-        finished(plugin.admit(record))
-        finished(plugin.validate(record))
+        run_without_waiting(plugin.admit(record))
+        run_without_waiting(plugin.validate(record))
 
     return judge
 
@@ -57,7 +57,7 @@ def test_many_devices_are_tolerated_in_one_pass() -> None:
         names = [f"of-{count}.example.com/{number}" for number in range(count)]  # never seen before, so in no cache
         tolerations = [{"key": name, "operator": "Exists", "effect": "NoSchedule"} for name in names[::2]]
         resources = {"requests": dict.fromkeys(names, "1")}
-        return judging(
+        return plugin_run(
             ExtendedResourceToleration(), {"containers": [container(resources=resources)], "tolerations": tolerations}
         )
 
@@ -70,7 +70,7 @@ def test_secrets_of_a_pod_are_looked_up_among_those_of_its_account() -> None:
         account = with_texts(list(names))
         found = AccountSummary("default", True, tuple(account), frozenset(account))
         spec = {"imagePullSecrets": [{"name": name} for name in reversed(names)]}
-        return judging(ServiceAccount(lambda *_: found), spec)
+        return plugin_run(ServiceAccount(lambda *_: found), spec)
 
     assert not grows_too_fast(work, SIZES)
 
@@ -80,14 +80,14 @@ def test_tolerations_of_a_pod_are_looked_up_among_those_of_its_class_and_namespa
 
     def of_class(count: int) -> Callable[[], None]:
         found = from_plain(Class, {"handler": "h", "scheduling": {"tolerations": tolerations[:count]}})
-        return judging(
+        return plugin_run(
             RuntimeClass(lambda _: with_texts(found)), {"runtimeClassName": "c", "tolerations": tolerations[:count]}
         )
 
     def of_namespace(count: int) -> Callable[[], None]:
         text = "[" + ",".join(f'{{"key": "k{number}", "operator": "Exists"}}' for number in range(count)) + "]"
         plugin = PodTolerationRestriction(lambda _: Annotations(text, text))
-        return judging(plugin, {"tolerations": tolerations[:count]})
+        return plugin_run(plugin, {"tolerations": tolerations[:count]})
 
     assert not grows_too_fast(of_class, SIZES)
     assert not grows_too_fast(of_namespace, SIZES)

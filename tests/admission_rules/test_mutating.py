@@ -22,7 +22,7 @@ def config_map(**data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": data}
 
 
-async def _made(obj: Any, *, apply: str = "", patch: str = "") -> Any:
+async def _mutated_object(obj: Any, *, apply: str = "", patch: str = "") -> Any:
     mutation: dict[str, Any] = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": apply}}
     if patch:
         mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}
@@ -35,28 +35,28 @@ async def _made(obj: Any, *, apply: str = "", patch: str = "") -> Any:
 
 async def test_what_is_merged_leaves_the_object_as_it_is() -> None:
     before = config_map(a="1")
-    made = await _made(before, apply="Object{data: {'b': object.data.a}, ?immutable: optional.none()}")
+    made = await _mutated_object(before, apply="Object{data: {'b': object.data.a}, ?immutable: optional.none()}")
     assert made == config_map(a="1", b="1")
     assert before == config_map(a="1")
 
 
 async def test_a_field_that_may_be_missing_is_null() -> None:
-    assert (await _made(config_map(a="1"), apply="Object{immutable: optional.none()}"))["immutable"] is None
+    assert (await _mutated_object(config_map(a="1"), apply="Object{immutable: optional.none()}"))["immutable"] is None
 
 
 async def test_a_configuration_cannot_be_of_another_kind() -> None:
-    assert (await _made(config_map(), apply="Object{kind: 'Foo', apiVersion: 'bar'}"))["kind"] == "ConfigMap"
+    assert (await _mutated_object(config_map(), apply="Object{kind: 'Foo', apiVersion: 'bar'}"))["kind"] == "ConfigMap"
 
 
 async def test_a_failed_test_leaves_the_object() -> None:
     before = config_map(a="1")
     patch = "[JSONPatch{op: 'remove', path: '/data/a'}, JSONPatch{op: 'test', path: '/data/a', value: 1}]"
-    assert await _made(before, patch=patch) is before
+    assert await _mutated_object(before, patch=patch) is before
 
 
 async def test_objects_in_patches_are_maps() -> None:
     patch = "[JSONPatch{op: 'add', path: '/data', value: Object.data{z: 'a', ?y: optional.of('b')}}]"
-    assert (await _made(config_map(a="1"), patch=patch))["data"] == {"z": "a", "y": "b"}
+    assert (await _mutated_object(config_map(a="1"), patch=patch))["data"] == {"z": "a", "y": "b"}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_objects_in_patches_are_maps() -> None:
 )
 async def test_why_it_cannot_is_told(given: dict[str, str], message: str, error_type: str) -> None:
     with pytest.raises(MutationError) as caught:
-        await _made(config_map(a="1"), **given)
+        await _mutated_object(config_map(a="1"), **given)
     assert str(caught.value).startswith(message)
     assert caught.value.error_type == error_type
 
@@ -159,5 +159,5 @@ DOUBLED = "[[1]]" + ".map(x, [x, x])" * 40
 async def test_what_is_made_is_no_larger_than_any_object_may_be(mutation: dict[str, str]) -> None:
     data = {f"k{each}": "v" for each in range(100)}
     with pytest.raises(StatusError) as caught:
-        await _made(config_map(text="x" * 5000, **data), **mutation)
+        await _mutated_object(config_map(text="x" * 5000, **data), **mutation)
     assert caught.value.code == 413

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ async def change_and_wait(cluster: Cluster, change: dict[str, Any]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_objects_are_written_and_read_in_any_version(cluster, hook):
+async def test_objects_are_written_and_read_in_any_version(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     created = await create(cluster, "v2", "a", {"hostName": "one"})
     assert (created["apiVersion"], created["spec"]) == (f"{GROUP}/v2", {"hostName": "one"})
@@ -65,7 +66,7 @@ async def test_objects_are_written_and_read_in_any_version(cluster, hook):
     assert hook.calls == [("v1", [("v2", "a")]), ("v2", [("v1", "a")]), ("v2", [("v1", "a")])]
 
 
-async def test_what_a_webhook_is_asked(cluster, hook):
+async def test_what_a_webhook_is_asked(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     await read(cluster, f"{cluster.path('v2')}/a")
@@ -81,7 +82,7 @@ async def test_what_a_webhook_is_asked(cluster, hook):
     )
 
 
-async def test_the_first_known_review_is_used(cluster, hook):
+async def test_the_first_known_review_is_used(cluster: Cluster, hook: Hook) -> None:
     config = hook.config()
     config["webhook"]["conversionReviewVersions"] = ["v9", "v1beta1", "v1"]
     await cluster.define(hosts(config))
@@ -90,7 +91,7 @@ async def test_the_first_known_review_is_used(cluster, hook):
     assert [each["apiVersion"] for each in hook.reviews] == ["apiextensions.k8s.io/v1beta1"]
 
 
-async def test_a_list_is_converted_by_one_request_over_one_connection(cluster, hook):
+async def test_a_list_is_converted_by_one_request_over_one_connection(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     for name in "cab":
         await create(cluster, "v1", name, {"host": name})
@@ -102,7 +103,7 @@ async def test_a_list_is_converted_by_one_request_over_one_connection(cluster, h
     assert (len(hook.calls), hook.connections) == (4, 1)
 
 
-async def test_a_connection_that_the_webhook_has_closed_is_made_again(cluster, hook):
+async def test_a_connection_that_the_webhook_has_closed_is_made_again(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     await read(cluster, f"{cluster.path('v2')}/a")
@@ -112,7 +113,9 @@ async def test_a_connection_that_the_webhook_has_closed_is_made_again(cluster, h
     assert hook.connections == 2
 
 
-async def test_a_webhook_that_converts_only_the_first_object_is_asked_for_one_after_the_other(cluster, hook):
+async def test_a_webhook_that_converts_only_the_first_object_is_asked_for_one_after_the_other(
+    cluster: Cluster, hook: Hook
+) -> None:
     """kube-apiserver sends one request per object."""
 
     def first_only(answer: Any, review: Any) -> Any:
@@ -128,7 +131,9 @@ async def test_a_webhook_that_converts_only_the_first_object_is_asked_for_one_af
     assert [len(objects) for _, objects in hook.calls] == [2, 1, 1]
 
 
-async def test_many_large_objects_are_converted_by_several_requests(cluster, hook, monkeypatch):
+async def test_many_large_objects_are_converted_by_several_requests(
+    cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(conversion, "_REVIEW_BYTES", 20_000)
     await cluster.define(hosts(hook.config()))
     for number in range(6):
@@ -170,7 +175,7 @@ async def test_many_large_objects_are_converted_by_several_requests(cluster, hoo
         ),
     ],
 )
-async def test_requests_that_fail(cluster, hook, answer, text):
+async def test_requests_that_fail(cluster: Cluster, hook: Hook, answer: Any, text: str) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: answer
@@ -195,7 +200,7 @@ async def test_requests_that_fail(cluster, hook, answer, text):
     assert (await read(cluster, f"{cluster.path('v1')}/a"))["spec"] == {"host": "one"}
 
 
-async def test_nothing_is_written_that_cannot_be_converted(cluster, hook):
+async def test_nothing_is_written_that_cannot_be_converted(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     before = await create(cluster, "v1", "a", {"host": "one"})
     await read(cluster, cluster.path("v2"))
@@ -216,7 +221,7 @@ async def test_nothing_is_written_that_cannot_be_converted(cluster, hook):
     assert [each["metadata"]["resourceVersion"] for each in found["items"]] == [before["metadata"]["resourceVersion"]]
 
 
-async def test_a_webhook_that_is_not_there(cluster, hook):
+async def test_a_webhook_that_is_not_there(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config(url="https://127.0.0.1:1/x")))
     await create(cluster, "v1", "a", {"host": "one"})
     answer = await cluster.client.get(f"{cluster.path('v2')}/a")
@@ -224,7 +229,7 @@ async def test_a_webhook_that_is_not_there(cluster, hook):
     assert answer.json()["message"] == FAILED + text
 
 
-async def test_a_webhook_that_another_authority_vouches_for(cluster, hook, tmp_path):
+async def test_a_webhook_that_another_authority_vouches_for(cluster: Cluster, hook: Hook, tmp_path: Path) -> None:
     other = Hook(ensure_certificates(tmp_path, ["127.0.0.1"]))
     await cluster.define(hosts(hook.config(caBundle=other.ca_bundle)))
     await create(cluster, "v1", "a", {"host": "one"})
@@ -235,7 +240,7 @@ async def test_a_webhook_that_another_authority_vouches_for(cluster, hook, tmp_p
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"hostName": "one"}
 
 
-async def test_a_webhook_that_says_too_much(cluster, hook, monkeypatch):
+async def test_a_webhook_that_says_too_much(cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion, "_MAX_ANSWER_BYTES", 10_000)
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
@@ -244,7 +249,7 @@ async def test_a_webhook_that_says_too_much(cluster, hook, monkeypatch):
     assert answer.json()["message"] == FAILED + "the answer is longer than 10000 bytes"
 
 
-async def test_a_webhook_that_does_not_answer(cluster, hook, monkeypatch):
+async def test_a_webhook_that_does_not_answer(cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook_client, "TIMEOUT", 0.2)
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
@@ -256,7 +261,7 @@ async def test_a_webhook_that_does_not_answer(cluster, hook, monkeypatch):
     hook.held.set()
 
 
-async def test_a_conversion_ends_when_nobody_waits_for_it(cluster, hook):
+async def test_a_conversion_ends_when_nobody_waits_for_it(cluster: Cluster, hook: Hook) -> None:
     """A list of thousands of objects that a slow webhook converts one by one would run for hours."""
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
@@ -278,7 +283,9 @@ def _conversions() -> list[asyncio.Task[Any]]:
     return [each for each in asyncio.all_tasks() if each.get_name() == "conversion"]
 
 
-async def test_not_too_many_requests_are_under_way_at_once(cluster, hook, monkeypatch):
+async def test_not_too_many_requests_are_under_way_at_once(
+    cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(conversion, "_MAX_CONCURRENT", 2)
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
@@ -297,7 +304,7 @@ async def test_not_too_many_requests_are_under_way_at_once(cluster, hook, monkey
 # Subresources and owners
 
 
-async def test_status_and_scale_are_those_of_the_version(cluster, hook):
+async def test_status_and_scale_are_those_of_the_version(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one", "replicas": 2})
     path = f"{cluster.path('v2')}/a"
@@ -311,7 +318,7 @@ async def test_status_and_scale_are_those_of_the_version(cluster, hook):
     assert (found["spec"], found["status"]) == ({"host": "one", "replicas": 5}, {"phase": "good"})
 
 
-async def test_a_scale_of_another_version_leaves_the_owners_of_the_rest(cluster, hook):
+async def test_a_scale_of_another_version_leaves_the_owners_of_the_rest(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     put = {
@@ -325,7 +332,7 @@ async def test_a_scale_of_another_version_leaves_the_owners_of_the_rest(cluster,
     assert (entry["apiVersion"], entry["fieldsV1"]) == (f"{GROUP}/v1", {"f:spec": {".": {}, "f:host": {}}})
 
 
-async def test_fields_are_owned_in_the_versions_they_were_applied_in(cluster, hook):
+async def test_fields_are_owned_in_the_versions_they_were_applied_in(cluster: Cluster, hook: Hook) -> None:
     """The sequence and the resulting owners were recorded from kube-apiserver."""
 
     async def applied(version: str, manager: str, spec: dict[str, Any], force: str = "") -> Any:
@@ -353,7 +360,7 @@ async def test_fields_are_owned_in_the_versions_they_were_applied_in(cluster, ho
     assert entries == {"one": ("v2", {"f:note": {}}), "two": ("v1", {}), "three": ("v2", {"f:hostName": {}})}
 
 
-async def test_objects_are_judged_in_the_version_of_the_request(cluster, hook):
+async def test_objects_are_judged_in_the_version_of_the_request(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     answer = await cluster.client.request(
@@ -363,7 +370,7 @@ async def test_objects_are_judged_in_the_version_of_the_request(cluster, hook):
     assert (answer.status, [each["field"] for each in causes]) == (422, ["spec.hostName"])
 
 
-async def test_rows_and_fields_are_those_of_the_version(cluster, hook):
+async def test_rows_and_fields_are_those_of_the_version(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     for name in "ab":
         await create(cluster, "v1", name, {"host": name})
@@ -377,7 +384,9 @@ async def test_rows_and_fields_are_those_of_the_version(cluster, hook):
 # Changes of the definition
 
 
-async def test_what_was_stored_before_is_read_after_the_stored_version_has_changed(cluster, hook):
+async def test_what_was_stored_before_is_read_after_the_stored_version_has_changed(
+    cluster: Cluster, hook: Hook
+) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "old", {"host": "one"})
     await change_and_wait(cluster, {"spec": hosts(hook.config(), storage="v2")["spec"]})
@@ -396,7 +405,7 @@ async def test_what_was_stored_before_is_read_after_the_stored_version_has_chang
     assert hook.calls == []
 
 
-async def test_a_definition_may_begin_and_cease_to_ask_a_webhook(cluster, hook):
+async def test_a_definition_may_begin_and_cease_to_ask_a_webhook(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts({"strategy": "None"}))
     await create(cluster, "v1", "a", {"host": "one", "note": "n"})
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"note": "n"}
@@ -406,7 +415,7 @@ async def test_a_definition_may_begin_and_cease_to_ask_a_webhook(cluster, hook):
     assert (await read(cluster, f"{cluster.path('v2')}/a"))["spec"] == {"note": "n"}
 
 
-async def test_what_goes_with_its_last_finalizer_is_answered_in_the_version_of_the_request(cluster):
+async def test_what_goes_with_its_last_finalizer_is_answered_in_the_version_of_the_request(cluster: Cluster) -> None:
     filled = {
         "type": "object",
         "properties": {
@@ -426,7 +435,7 @@ async def test_what_goes_with_its_last_finalizer_is_answered_in_the_version_of_t
     assert (await cluster.client.get(f"{cluster.path('v1')}/a")).status == 404
 
 
-async def test_objects_are_deleted_with_their_definition_though_the_webhook_fails(cluster, hook):
+async def test_objects_are_deleted_with_their_definition_though_the_webhook_fails(cluster: Cluster, hook: Hook) -> None:
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: http_response(500, b"oops")
@@ -439,7 +448,7 @@ async def test_objects_are_deleted_with_their_definition_though_the_webhook_fail
 # Services
 
 
-async def test_a_webhook_behind_a_service(cluster, hook):
+async def test_a_webhook_behind_a_service(cluster: Cluster, hook: Hook) -> None:
     service = {"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
     assert (await cluster.client.post("/api/v1/namespaces/default/services", service)).status == 201
     address = {"name": "hook", "namespace": "default", "port": hook.port, "path": "/convert"}
@@ -457,7 +466,9 @@ async def test_a_webhook_behind_a_service(cluster, hook):
         ({"clusterIP": "None", "ports": [{"port": 443}]}, 'cannot route to service with ClusterIP "None"'),
     ],
 )
-async def test_services_that_lead_nowhere(cluster, hook, service, text):
+async def test_services_that_lead_nowhere(
+    cluster: Cluster, hook: Hook, service: dict[str, Any] | None, text: str
+) -> None:
     if service is not None:
         body = {"metadata": {"name": "hook"}, "spec": service}
         assert (await cluster.client.post("/api/v1/namespaces/default/services", body)).status == 201
@@ -467,7 +478,7 @@ async def test_services_that_lead_nowhere(cluster, hook, service, text):
     assert answer.json()["message"] == f'{FAILED}Post "https://hook.default.svc:443/?timeout=30s": {text}'
 
 
-async def test_what_is_counted(hook):
+async def test_what_is_counted(hook: Hook) -> None:
     async with Environment() as environment:
         cluster = Cluster(environment.client())
         await cluster.define(hosts(hook.config()))

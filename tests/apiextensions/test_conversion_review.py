@@ -37,7 +37,7 @@ def without(value: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: each for key, each in value.items() if key != name}
 
 
-def test_a_review_asks_for_objects_as_they_are():
+def test_a_review_asks_for_objects_as_they_are() -> None:
     review = json.loads(review_of("v1beta1", UID, "e.x/v2", [b'{"a":1}', b'{"b":2}']))
     assert review == {
         "kind": "ConversionReview",
@@ -58,7 +58,7 @@ def test_a_review_asks_for_objects_as_they_are():
         "  convertedObjects: [{}]\n",
     ],
 )
-def test_answers_may_be_written_in_many_ways(data):
+def test_answers_may_be_written_in_many_ways(data: Any) -> None:
     assert converted_objects(data.encode(), "v1", UID, 1) == [b"{}"]
 
 
@@ -117,7 +117,7 @@ def test_answers_may_be_written_in_many_ways(data):
         (answer({"result": {}}), "response.result.status was '', not 'Success'"),
     ],
 )
-def test_answers_that_cannot_be_used(data, text):
+def test_answers_that_cannot_be_used(data: Any, text: str) -> None:
     body = data if isinstance(data, str) else json.dumps(data)
     with pytest.raises(ReviewError) as raised:
         converted_objects(body.encode(), "v1", UID, 1)
@@ -125,13 +125,13 @@ def test_answers_that_cannot_be_used(data, text):
 
 
 @pytest.mark.parametrize(("objects", "found"), [([], 0), (None, 0), ([{}, {}], 2)])
-def test_there_must_be_as_many_objects_as_were_sent(objects, found):
+def test_there_must_be_as_many_objects_as_were_sent(objects: list[Any] | None, found: int) -> None:
     data = json.dumps(answer({"convertedObjects": objects})).encode()
     with pytest.raises(ReviewError, match=rf"^ returned {found} objects, expected 1$"):
         converted_objects(data, "v1", UID, 1)
 
 
-def test_the_older_review_is_read_more_leniently():
+def test_the_older_review_is_read_more_leniently() -> None:
     data = json.dumps(answer({"uid": "other"}, apiVersion=BETA)).encode()
     assert converted_objects(data, "v1beta1", UID, 1) == [b"{}"]
     with pytest.raises(ReviewError, match=r"^ failed: no response provided$"):
@@ -167,7 +167,7 @@ def accept(value: Any) -> OpenObject:
     return accept_converted(value if isinstance(value, bytes) else json.dumps(value).encode(), ORIGINAL, FOO)
 
 
-def test_only_labels_and_annotations_of_an_object_may_be_changed():
+def test_only_labels_and_annotations_of_an_object_may_be_changed() -> None:
     changed = accept(
         an_object(
             {
@@ -189,7 +189,7 @@ def test_only_labels_and_annotations_of_an_object_may_be_changed():
     assert ORIGINAL.metadata.labels == {"l": "1"}
 
 
-def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_validated():
+def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_validated() -> None:
     found = accept(an_object({"unknown": 1}, spec={"host": 7, "other": 1}, top=1))
     assert found.content == {"spec": {"host": 7}}
     assert accept(an_object(spec={})).content == {"spec": {}}
@@ -230,7 +230,7 @@ def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_val
         ),
     ],
 )
-def test_objects_that_are_not_what_was_sent(value, text):
+def test_objects_that_are_not_what_was_sent(value: Any, text: str) -> None:
     with pytest.raises(ReviewError) as raised:
         accept(value)
     assert str(raised.value) == f" {text}"
@@ -244,7 +244,7 @@ def test_objects_that_are_not_what_was_sent(value, text):
         ({"annotations": {"!!": "x"}}, "metadata.annotation"),
     ],
 )
-def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path):
+def test_labels_and_annotations_that_are_changed_must_be_valid(metadata: dict[str, Any], path: str) -> None:
     with pytest.raises(ReviewError) as raised:
         accept(an_object(metadata))
     assert str(raised.value).startswith(f' returned invalid metadata: {path}: Invalid value: "!!": ')
@@ -259,7 +259,7 @@ def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path):
         (b'{"apiVersion": "e.x/v2"}', "Object 'Kind' is missing in '{\"apiVersion\": \"e.x/v2\"}'"),
     ],
 )
-def test_what_is_no_object_is_told_alone(raw, text):
+def test_what_is_no_object_is_told_alone(raw: bytes, text: str) -> None:
     with pytest.raises(ReviewError) as raised:
         accept(raw)
     assert (str(raised.value), raised.value.is_complete) == (text, True)

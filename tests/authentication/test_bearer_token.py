@@ -1,6 +1,7 @@
 """Bearer tokens in headers and in WebSocket subprotocols."""
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ PREFIX = "base64url.bearer.authorization.k8s.io."
         ("", None),
     ],
 )
-def test_the_token_of_an_authorization_header(header, token):
+def test_the_token_of_an_authorization_header(header: str, token: str | None) -> None:
     assert bearer_token(header) == token
     assert has_misplaced_space(header) == (header == "Bearer  abc")
 
@@ -42,14 +43,14 @@ def encoded(token: bytes) -> str:
     return PREFIX + base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
-def test_a_subprotocol_carries_the_token_and_is_not_passed_on():
+def test_a_subprotocol_carries_the_token_and_is_not_passed_on() -> None:
     assert subprotocol_token(f"v4.channel.k8s.io, {encoded(b'a?>token')}, v5.channel.k8s.io") == (
         "a?>token",
         "v4.channel.k8s.io,v5.channel.k8s.io",
     )
 
 
-def test_other_subprotocols_are_left_alone():
+def test_other_subprotocols_are_left_alone() -> None:
     assert subprotocol_token("v4.channel.k8s.io, x") == (None, "v4.channel.k8s.io, x")
 
 
@@ -63,15 +64,15 @@ def test_other_subprotocols_are_left_alone():
         (encoded(b"t"), "missing additional subprotocol"),
     ],
 )
-def test_bad_subprotocol_tokens_are_refused(protocols, message):
+def test_bad_subprotocol_tokens_are_refused(protocols: Any, message: str) -> None:
     with pytest.raises(AuthenticationError) as refused:
         subprotocol_token(protocols)
     assert str(refused.value) == message
 
 
-async def test_unknown_tokens_are_refused_whether_or_not_the_answer_takes_time():
+async def test_unknown_tokens_are_refused_whether_or_not_the_answer_takes_time() -> None:
     class Slow:
-        async def authenticate_token(self, token, audiences):
+        async def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
             return TokenIdentity(UserInfo("alice")) if token == "good" else None
 
     fast = BearerTokenAuthenticator(StaticTokens({"good": UserInfo("alice")}), ())
@@ -85,7 +86,7 @@ async def test_unknown_tokens_are_refused_whether_or_not_the_answer_takes_time()
         await slow.authenticate(Credentials(bearer_token="bad"))
 
 
-def test_a_token_among_very_many_protocols_is_refused_without_looking_at_them():
+def test_a_token_among_very_many_protocols_is_refused_without_looking_at_them() -> None:
     protocols = f"{',' * 900_000}a,{encoded(b'token')}"
 
     def refused() -> None:

@@ -1,6 +1,7 @@
 """Client certificates: their users, and rejected certificates."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -33,7 +34,7 @@ def shown(der, *, verified=True):
 ALICE = name((NameOID.ORGANIZATION_NAME, "dev"), (NameOID.COMMON_NAME, "alice"), (NameOID.ORGANIZATION_NAME, "ops"))
 
 
-def test_subject_gives_name_groups_uid_and_credential_id(authenticator):
+def test_subject_gives_name_groups_uid_and_credential_id(authenticator) -> None:
     der = certificate(name((NameOID.ORGANIZATION_NAME, "dev"), (NameOID.COMMON_NAME, "alice"), (UID, "u-1")))
     user = authenticator.authenticate(shown(der))
     assert (user.name, user.uid, user.groups) == ("alice", "u-1", ("dev", "system:authenticated"))
@@ -41,11 +42,11 @@ def test_subject_gives_name_groups_uid_and_credential_id(authenticator):
     assert user.extra == {"authentication.kubernetes.io/credential-id": (f"X509SHA256={fingerprint}",)}
 
 
-def test_every_organization_is_a_group_in_order(authenticator):
+def test_every_organization_is_a_group_in_order(authenticator) -> None:
     assert authenticator.authenticate(shown(certificate(ALICE))).groups == ("dev", "ops", "system:authenticated")
 
 
-def test_how_long_certificates_last_is_told_of_bad_ones_too(clock):
+def test_how_long_certificates_last_is_told_of_bad_ones_too(clock) -> None:
     told: list[float] = []
     judge = ClientCertificateAuthenticator(clock=clock, remaining=told.append)
     der = certificate(ALICE)
@@ -60,7 +61,7 @@ def test_how_long_certificates_last_is_told_of_bad_ones_too(clock):
     assert len(told) == 3
 
 
-def test_no_certificate_and_no_common_name_are_no_opinion(authenticator):
+def test_no_certificate_and_no_common_name_are_no_opinion(authenticator) -> None:
     assert authenticator.authenticate(Credentials()) is None
     assert authenticator.authenticate(shown(certificate(name((NameOID.ORGANIZATION_NAME, "dev"))))) is None
 
@@ -69,7 +70,7 @@ def test_no_certificate_and_no_common_name_are_no_opinion(authenticator):
     ("uids", "message"),
     [(["a", "b"], "expected 1 UID, but found multiple: [a b]"), ([""], "UID cannot be an empty string")],
 )
-def test_odd_uids_are_refused(authenticator, uids, message):
+def test_odd_uids_are_refused(authenticator, uids: list[Any], message: str) -> None:
     subject = name((NameOID.COMMON_NAME, "alice"), *[(UID, each) for each in uids if each])
     if uids == [""]:  # a builder does not make one
         attribute = x509.NameAttribute(UID, "", _validate=False)
@@ -79,7 +80,7 @@ def test_odd_uids_are_refused(authenticator, uids, message):
     assert str(refused.value) == message
 
 
-def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticator, clock):
+def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticator, clock) -> None:
     der = certificate(ALICE)
     first = authenticator.authenticate(shown(der))
     assert authenticator.authenticate(shown(der)) is first
@@ -92,27 +93,27 @@ def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticat
 
 
 @pytest.mark.parametrize("usage", [None, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE])
-def test_unlimited_certificates_are_accepted(authenticator, usage):
+def test_unlimited_certificates_are_accepted(authenticator, usage: Any) -> None:
     assert authenticator.authenticate(shown(certificate(ALICE, usage=usage))).name == "alice"
 
 
-def test_serving_certificates_are_not_accepted(authenticator):
+def test_serving_certificates_are_not_accepted(authenticator) -> None:
     with pytest.raises(AuthenticationError, match="incompatible key usage"):
         authenticator.authenticate(shown(certificate(ALICE, usage=ExtendedKeyUsageOID.SERVER_AUTH)))
 
 
-def test_what_tls_has_not_verified_is_refused(authenticator):
+def test_what_tls_has_not_verified_is_refused(authenticator) -> None:
     with pytest.raises(AuthenticationError, match="unknown authority"):
         authenticator.authenticate(shown(certificate(ALICE), verified=False))
 
 
 @pytest.mark.parametrize("der", [b"", b"nonsense", certificate(ALICE)[:-40]])
-def test_what_is_no_certificate_is_refused(authenticator, der):
+def test_what_is_no_certificate_is_refused(authenticator, der: Any) -> None:
     with pytest.raises(AuthenticationError, match="cannot be parsed"):
         authenticator.authenticate(shown(der))
 
 
-def test_with_roots_only_their_certificates_count(clock):
+def test_with_roots_only_their_certificates_count(clock) -> None:
     other = ec.generate_private_key(ec.SECP256R1())
     authenticator = ClientCertificateAuthenticator(root("x", other) + root(), clock=clock)
     assert authenticator.authenticate(shown(certificate(ALICE))).name == "alice"
@@ -121,7 +122,7 @@ def test_with_roots_only_their_certificates_count(clock):
             authenticator.authenticate(shown(forged))
 
 
-def test_the_extensions_of_a_large_certificate_that_nobody_vouches_for_are_not_read(authenticator):
+def test_the_extensions_of_a_large_certificate_that_nobody_vouches_for_are_not_read(authenticator) -> None:
     names = x509.SubjectAlternativeName([x509.DNSName(f"name-{number}") for number in range(1000)])
     builder = (
         x509.CertificateBuilder()

@@ -8,6 +8,8 @@ import re
 import stat
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -43,7 +45,7 @@ def public(key):
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
+def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "sa.key"
     first = ServiceAccountKeys.load_or_make(path)
     again = ServiceAccountKeys.load_or_make(path)
@@ -55,7 +57,7 @@ def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
 
 @pytest.mark.parametrize("key", [RSA, P256, P384, P521])
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
-def test_tokens_signed_with_the_key_verify_with_the_published_set(key, form):
+def test_tokens_signed_with_the_key_verify_with_the_published_set(key: Any, form: Any) -> None:
     keys = ServiceAccountKeys(private(key, form))
     published = json.loads(keys.jwks)
     [web_key] = published["keys"]
@@ -69,7 +71,7 @@ def test_tokens_signed_with_the_key_verify_with_the_published_set(key, form):
     assert decoded.claims == {"sub": "x"}
 
 
-def test_key_sets_have_the_members_and_order_of_the_reference():
+def test_key_sets_have_the_members_and_order_of_the_reference() -> None:
     keys = ServiceAccountKeys(private(P256), [public(RSA), private(P256)])
     rsa_key, ec_key = json.loads(keys.jwks)["keys"]
     assert list(rsa_key) == ["use", "kty", "kid", "alg", "n", "e"]
@@ -78,7 +80,7 @@ def test_key_sets_have_the_members_and_order_of_the_reference():
     assert (ec_key["crv"], ec_key["alg"]) == ("P-256", "ES256")
 
 
-def test_coordinates_keep_their_leading_zeros():
+def test_coordinates_keep_their_leading_zeros() -> None:
     for _ in range(2000):
         key = ec.generate_private_key(ec.SECP256R1())
         if key.public_key().public_numbers().x >> 248 == 0:
@@ -89,7 +91,7 @@ def test_coordinates_keep_their_leading_zeros():
     assert len(web_key["x"]) == 43
 
 
-def test_only_the_given_verification_keys_verify():
+def test_only_the_given_verification_keys_verify() -> None:
     keys = ServiceAccountKeys(private(P256), [public(RSA) + b"between\n" + public(P384)])
     assert [each.algorithm for each in keys.verification_keys] == ["RS256", "ES384"]
     assert [each.algorithm for each in keys.by_key_id(keys.verification_keys[1].key_id)] == ["ES384"]
@@ -97,7 +99,7 @@ def test_only_the_given_verification_keys_verify():
     assert keys.by_key_id("") == keys.verification_keys
 
 
-def test_the_discovery_document_is_the_reference_s():
+def test_the_discovery_document_is_the_reference_s() -> None:
     keys = ServiceAccountKeys(private(P256), [private(P256), public(RSA)])
     issuer = "https://kubernetes.default.svc.cluster.local"
     assert keys.openid_configuration(issuer, default_jwks_uri("10.0.0.1:6443")) == (
@@ -116,7 +118,7 @@ def test_the_discovery_document_is_the_reference_s():
         ("https://a#b", "issuer URL may not include a fragment, got: https://a#b"),
     ],
 )
-def test_issuers_openid_does_not_allow_have_no_document(issuer, message):
+def test_issuers_openid_does_not_allow_have_no_document(issuer: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         ServiceAccountKeys(make_signing_key()).openid_configuration(issuer, "https://a/openid/v1/jwks")
 
@@ -132,14 +134,14 @@ def test_issuers_openid_does_not_allow_have_no_document(issuer, message):
         private(ec.generate_private_key(ec.SECP256K1())),
     ],
 )
-def test_files_without_a_usable_key_are_refused_by_name(tmp_path, pem):
+def test_files_without_a_usable_key_are_refused_by_name(tmp_path: Path, pem: Any) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(pem)
     with pytest.raises(KeyFileError, match=r"sa\.key"):
         ServiceAccountKeys.load(path)
 
 
-def test_files_with_an_ec_parameters_block_are_read(tmp_path):
+def test_files_with_an_ec_parameters_block_are_read(tmp_path: Path) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(b"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n" + private(P256))
     other = tmp_path / "other.pub"
@@ -148,7 +150,7 @@ def test_files_with_an_ec_parameters_block_are_read(tmp_path):
     assert [each.algorithm for each in keys.verification_keys] == ["ES256", "RS256"]
 
 
-def test_a_key_made_here_is_known_to_be_sound_without_cryptography(tmp_path):
+def test_a_key_made_here_is_known_to_be_sound_without_cryptography(tmp_path: Path) -> None:
     path = tmp_path / "sa.key"
     ServiceAccountKeys.load_or_make(path)
     code = (
@@ -159,7 +161,7 @@ def test_a_key_made_here_is_known_to_be_sound_without_cryptography(tmp_path):
 
 
 @given(st.data())
-def test_a_key_with_any_byte_changed_or_cut_off_is_not_sound(data):
+def test_a_key_with_any_byte_changed_or_cut_off_is_not_sound(data: Any) -> None:
     pem = private(RSA, PrivateFormat.TraditionalOpenSSL)
     assert is_sound(pem)
     der = base64.b64decode(b"".join(pem.splitlines()[1:-1]))
@@ -173,7 +175,7 @@ def test_a_key_with_any_byte_changed_or_cut_off_is_not_sound(data):
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "public", "garbage"])
-def test_a_damaged_key_is_refused_and_left_alone(tmp_path, damage):
+def test_a_damaged_key_is_refused_and_left_alone(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "sa.key"
     ServiceAccountKeys.load_or_make(path)
     pem = path.read_bytes()
@@ -187,14 +189,14 @@ def test_a_damaged_key_is_refused_and_left_alone(tmp_path, damage):
 
 
 @pytest.mark.parametrize("what", ["a folder", "a link to"])
-def test_a_folder_or_a_dangling_link_in_place_of_the_key_is_refused(tmp_path, what):
+def test_a_folder_or_a_dangling_link_in_place_of_the_key_is_refused(tmp_path: Path, what: str) -> None:
     path = tmp_path / "sa.key"
     path.mkdir() if what == "a folder" else path.symlink_to("nowhere")
     with pytest.raises(OSError, match=rf"sa\.key is {what}"):
         ServiceAccountKeys.load_or_make(path)
 
 
-def test_a_key_of_another_kind_put_there_is_used(tmp_path):
+def test_a_key_of_another_kind_put_there_is_used(tmp_path: Path) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(private(P256))
     path.chmod(0o600)
@@ -202,7 +204,9 @@ def test_a_key_of_another_kind_put_there_is_used(tmp_path):
 
 
 @pytest.mark.parametrize("load", [ServiceAccountKeys.load, ServiceAccountKeys.load_or_make])
-def test_a_signing_key_that_others_can_read_is_told(tmp_path, caplog, load):
+def test_a_signing_key_that_others_can_read_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, load: Any
+) -> None:
     path = tmp_path / "sa.key"
     path.write_bytes(private(P256))
     path.chmod(0o644)

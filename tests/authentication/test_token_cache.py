@@ -95,15 +95,15 @@ def test_what_was_used_longest_ago_is_forgotten_first() -> None:
     for token in ["a", "b", "a", "c", "a", "b"]:
         cached.authenticate_token(token, ())
     assert counting.asked == ["a", "b", "c", "b"]
-    assert cached._known.count == 2
+    assert cached._cache.count == 2
 
 
 def test_tokens_themselves_are_not_kept() -> None:
     cached = CachedTokenAuthenticator(Counting())
     identity = cached.authenticate_token("secret-token", ())
     assert isinstance(identity, TokenIdentity)
-    assert all(b"secret" not in key for key in cached._known)
-    assert not set(cached._known) & set(CachedTokenAuthenticator(Counting())._known)
+    assert all(b"secret" not in key for key in cached._cache)
+    assert not set(cached._cache) & set(CachedTokenAuthenticator(Counting())._cache)
 
 
 class Silent:

@@ -1,6 +1,7 @@
 """Static tokens: file format and users."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,7 @@ from steersman.authentication.user import UserInfo
 AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
 
 
-def test_columns_are_token_user_uid_and_groups():
+def test_columns_are_token_user_uid_and_groups() -> None:
     users = parse_token_file('t1,alice,1,"dev,ops"\nt2,bob,2\nt3,carol,3,\n\nt4,"d,e",4,one,ignored\n', "f")
     assert users == {
         "t1": UserInfo("alice", "1", ("dev", "ops")),
@@ -20,7 +21,7 @@ def test_columns_are_token_user_uid_and_groups():
     }
 
 
-def test_a_line_of_two_columns_is_refused():
+def test_a_line_of_two_columns_is_refused() -> None:
     with pytest.raises(TokenFileError) as refused:
         parse_token_file("t1,alice,1\nsecret,bob\n", "tokens.csv")
     assert str(refused.value) == (
@@ -28,12 +29,12 @@ def test_a_line_of_two_columns_is_refused():
     )
 
 
-def test_an_open_quote_is_refused():
+def test_an_open_quote_is_refused() -> None:
     with pytest.raises(TokenFileError):
         parse_token_file('t1,"alice,1\n', "f")
 
 
-def test_empty_and_repeated_tokens_are_told_without_the_token(caplog):
+def test_empty_and_repeated_tokens_are_told_without_the_token(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         users = parse_token_file(",nobody,0\nhush,alice,1\nhush,bob,2\n", "f")
     assert users == {"hush": UserInfo("bob", "2")}
@@ -42,7 +43,7 @@ def test_empty_and_repeated_tokens_are_told_without_the_token(caplog):
     assert "hush" not in caplog.text
 
 
-def test_users_of_a_file_are_authenticated(tmp_path):
+def test_users_of_a_file_are_authenticated(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
     path.write_text('t1,alice,1,"dev,ops"\n')
     tokens = StaticTokens.load(path, AUDIENCES)
@@ -54,7 +55,7 @@ def test_users_of_a_file_are_authenticated(tmp_path):
     assert tokens.authenticate_token("", AUDIENCES) is None
 
 
-def test_a_token_is_good_for_the_audiences_in_common():
+def test_a_token_is_good_for_the_audiences_in_common() -> None:
     tokens = StaticTokens({"t": UserInfo("alice")}, ("a", "b"))
     identity = tokens.authenticate_token("t", ("b", "c"))
     assert identity is not None
@@ -63,7 +64,7 @@ def test_a_token_is_good_for_the_audiences_in_common():
     assert tokens.authenticate_token("t", ()) is not None
 
 
-def test_a_file_that_is_not_utf8_is_refused(tmp_path):
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
     path.write_bytes(b"t1,\xff\xfe,1\n")
     path.chmod(0o600)
@@ -71,7 +72,9 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path):
         StaticTokens.load(path)
 
 
-def test_a_file_without_tokens_and_one_that_others_can_read_are_told(tmp_path, caplog):
+def test_a_file_without_tokens_and_one_that_others_can_read_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "tokens.csv"
     path.write_bytes(b"")
     path.chmod(0o604)

@@ -1,5 +1,7 @@
 """Chains of authenticators: order, refusals, anonymous requests, slow answers."""
 
+from typing import Any
+
 import pytest
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -63,7 +65,7 @@ class TestUsers:
 
 
 @pytest.mark.parametrize("later", LATER)
-async def test_tokens_follow_the_same_rules(later):
+async def test_tokens_follow_the_same_rules(later: Any) -> None:
     alice = TokenIdentity(UserInfo("alice"))
     known = UnionTokenAuthenticator(map(Says, ["bad", alice, None], later))
     assert await settle(known.authenticate_token("t", ())) is alice
@@ -75,12 +77,12 @@ async def test_tokens_follow_the_same_rules(later):
 
 
 @pytest.mark.parametrize("groups", [("system:authenticated",), ("system:unauthenticated",)])
-def test_groups_that_say_it_already_are_kept(groups):
+def test_groups_that_say_it_already_are_kept(groups: tuple[Any, ...]) -> None:
     union = UnionAuthenticator([Says(UserInfo("alice", groups=groups), False)])
     assert union.authenticate(NOBODY).groups == groups
 
 
-def test_anonymous_may_be_limited_to_paths():
+def test_anonymous_may_be_limited_to_paths() -> None:
     anonymous = AnonymousAuthenticator(["/healthz"])
     assert anonymous.authenticate(Credentials(path="/healthz")) is not None
     assert anonymous.authenticate(Credentials(path="/healthz/")) is None

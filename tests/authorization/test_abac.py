@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,22 +36,22 @@ EVERYTHING = {"api_group": "*", "resource": "*", "namespace": "*"}
         ({}, False),
     ],
 )
-def test_whom_a_policy_is_for(subject, is_for):
+def test_whom_a_policy_is_for(subject: dict[str, Any], is_for: bool) -> None:
     assert allows(Policy(**subject, **EVERYTHING), READ) is is_for
 
 
-def test_nobody_is_meant_by_a_policy_for_nobody():
+def test_nobody_is_meant_by_a_policy_for_nobody() -> None:
     assert not allows(Policy(**EVERYTHING), READ, user=UserInfo("", groups=("",)))
 
 
-def test_who_may_read_may_not_write():
+def test_who_may_read_may_not_write() -> None:
     policy = Policy(user="alice", readonly=True, **EVERYTHING)
     assert allows(policy, READ)
     assert not allows(policy, WRITE)
 
 
 @pytest.mark.parametrize("wrong", [{"namespace": "y"}, {"resource": "secrets"}, {"api_group": "apps"}])
-def test_all_of_the_resource_must_fit(wrong):
+def test_all_of_the_resource_must_fit(wrong: dict[str, Any]) -> None:
     assert allows(Policy(user="alice", namespace="x", resource="pods"), WRITE)
     assert not allows(Policy(**{"user": "alice", "namespace": "x", "resource": "pods", **wrong}), WRITE)
 
@@ -59,12 +60,12 @@ def test_all_of_the_resource_must_fit(wrong):
     ("policy", "path", "fits"),
     [("*", "/a", True), ("/a", "/a", True), ("/a", "/a/b", False), ("/a/*", "/a/b", True), ("/a/*", "/a", False)],
 )
-def test_paths(policy, path, fits):
+def test_paths(policy: str, path: str, fits: bool) -> None:
     assert allows(Policy(user="alice", non_resource_path=policy), Action("post"), path) is fits
     assert not allows(Policy(user="alice", non_resource_path="*"), READ)
 
 
-async def test_rules_are_told_in_the_order_of_the_file():
+async def test_rules_are_told_in_the_order_of_the_file() -> None:
     policies = [
         Policy(group="dev", namespace="*", resource="b", readonly=True),
         Policy(user="alice", namespace="x", resource="a", api_group="g"),
@@ -79,6 +80,6 @@ async def test_rules_are_told_in_the_order_of_the_file():
     assert [each.non_resource_urls for each in rules.non_resource_rules] == [["/p"]]
 
 
-def test_many_policies_of_others_cost_nothing(tmp_path: Path):
+def test_many_policies_of_others_cost_nothing(tmp_path: Path) -> None:
     authorizer = AbacAuthorizer(Policy(user=f"u{number}", **EVERYTHING) for number in range(10_000))
     assert len(list(authorizer._named(ALICE))) == 0

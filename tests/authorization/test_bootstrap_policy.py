@@ -1,5 +1,7 @@
 """Default roles and bindings, and reconciliation of stored ones."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -27,7 +29,7 @@ def authorizer():
     return rbac
 
 
-def test_objects_are_complete_and_fresh_each_time():
+def test_objects_are_complete_and_fresh_each_time() -> None:
     policy = load_bootstrap_policy()
     counts = (policy.cluster_roles, policy.cluster_role_bindings, policy.roles, policy.role_bindings)
     assert [len(each) for each in counts] == [69, 50, 7, 7]
@@ -57,12 +59,12 @@ def test_objects_are_complete_and_fresh_each_time():
         ),
     ],
 )
-def test_components_hold_their_roles(authorizer, user, action, reason):
+def test_components_hold_their_roles(authorizer, user: UserInfo, action: dict[str, Any], reason: str) -> None:
     verdict = authorizer.authorize(Attributes(user, Action(**action)))
     assert verdict.reason == f"RBAC: allowed by {reason}"
 
 
-def test_everyone_may_see_health_and_version_and_nothing_else(authorizer):
+def test_everyone_may_see_health_and_version_and_nothing_else(authorizer) -> None:
     anonymous = UserInfo("system:anonymous", groups=("system:unauthenticated",))
     answers = {
         path: authorizer.authorize(Attributes(anonymous, Action("get"), path)).allowed
@@ -75,7 +77,7 @@ READ = PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["pods"])
 EXPECTED = ClusterRole(metadata=ObjectMeta(name="r", labels={"l": "1"}, annotations={AUTOUPDATE: "true"}), rules=[READ])
 
 
-def stored(**changes):
+def stored(**changes: Any):
     metadata = ObjectMeta(name="r", uid="u", labels={"l": "1"}, annotations={AUTOUPDATE: "true"})
     return ClusterRole(**{"metadata": metadata, "rules": [READ], **changes})
 
@@ -121,7 +123,7 @@ class TestRoles:
 
 
 class TestBindings:
-    def binding(self, role, *users, **annotations):
+    def binding(self, role, *users, **annotations: Any):
         return ClusterRoleBinding(
             metadata=ObjectMeta(name="b", annotations={AUTOUPDATE: "true", **annotations}),
             role_ref=RoleRef(kind="ClusterRole", name=role),
@@ -145,7 +147,7 @@ class TestBindings:
         assert reconcile_binding(None, self.binding("r")).operation is Operation.CREATE
 
 
-def test_shipped_objects_need_nothing_once_stored():
+def test_shipped_objects_need_nothing_once_stored() -> None:
     policy = load_bootstrap_policy()
     for first, second in zip(policy.cluster_roles, load_bootstrap_policy().cluster_roles, strict=True):
         assert reconcile_role(first, second).operation is Operation.NONE

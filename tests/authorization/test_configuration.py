@@ -45,14 +45,14 @@ def conditions(*expressions: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
-def test_a_chain_is_read_in_its_order(kubeconfig, version):
+def test_a_chain_is_read_in_its_order(kubeconfig: str, version: str) -> None:
     rbac, node = {"type": "RBAC", "name": "rbac"}, {"type": "Node", "name": "node"}
     steps = read_configuration(document(node, a_webhook(kubeconfig), rbac, version=version))
     webhook = Webhook(kubeconfig=kubeconfig, timeout=3.0, on_error=Decision.DENY)
     assert steps == (Step("Node", "node"), Step("Webhook", "w", webhook), Step("RBAC", "rbac"))
 
 
-def test_what_a_webhook_is_told(kubeconfig):
+def test_what_a_webhook_is_told(kubeconfig: str) -> None:
     given = a_webhook(
         kubeconfig,
         authorizedTTL="1m",
@@ -88,7 +88,7 @@ NO_TYPE = 'supported values: "ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC"
         ([{"type": "Webhook", "name": "w"}], "authorizers[0].webhook: Required value: required when type=Webhook"),
     ],
 )
-def test_chains_that_cannot_be(authorizers, why):
+def test_chains_that_cannot_be(authorizers: Any, why: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_configuration(document(*authorizers))
     assert str(error.value) == why
@@ -151,13 +151,13 @@ CONNECTION = "authorizers[0].connectionInfo"
         ),
     ],
 )
-def test_webhooks_that_cannot_be(kubeconfig, changes, why):
+def test_webhooks_that_cannot_be(kubeconfig: str, changes: Any, why: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_configuration(document(a_webhook(kubeconfig, **changes)))
     assert str(error.value) == why
 
 
-def test_types_that_are_needed_must_stay():
+def test_types_that_are_needed_must_stay() -> None:
     with pytest.raises(ConfigurationError) as error:
         read_configuration(document({"type": "RBAC", "name": "rbac"}), ("Node", "RBAC", "Webhook", "ABAC"))
     assert str(error.value) == "missing required types: [ABAC Node]"
@@ -171,7 +171,7 @@ def test_types_that_are_needed_must_stay():
         (document({"type": "RBAC", "name": "rbac", "foo": 1}), 'unknown field "authorizers[0].foo"'),
     ],
 )
-def test_documents_that_cannot_be_read(data, why):
+def test_documents_that_cannot_be_read(data: Any, why: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_configuration(data)
     assert why in str(error.value)

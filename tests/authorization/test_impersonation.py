@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,9 @@ async def test_a_service_account_has_the_groups_of_its_namespace_unless_others_a
         ("bob", ("system:masters",), ("system:masters", "system:authenticated")),
     ],
 )
-async def test_all_are_authenticated_but_the_anonymous(name, groups, become_groups) -> None:
+async def test_all_are_authenticated_but_the_anonymous(
+    name: str, groups: tuple[Any, ...], become_groups: tuple[Any, ...]
+) -> None:
     rights = [f"impersonate users {name}", *(f"impersonate groups {group}" for group in groups)]
     assert (await become(UserInfo(name, groups=groups), *rights)).user.groups == become_groups
 
@@ -165,7 +168,7 @@ async def test_a_constrained_right_never_makes_an_administrator() -> None:
         ),
     ],
 )
-async def test_a_constrained_right_is_strict_about_extra_values(extra, told) -> None:
+async def test_a_constrained_right_is_strict_about_extra_values(extra: dict[str, Any], told: str) -> None:
     rights = "impersonate-on:user-info:list pods", "impersonate:user-info users bob"
     assert (await refusal(UserInfo("bob", extra=extra), *rights)).endswith(f": {told}")
 
@@ -206,7 +209,7 @@ async def test_a_user_who_is_no_pod_is_on_no_node() -> None:
     ("username", "node"),
     [("system:node:a.b", "a.b"), ("system:node:", ""), ("system:node:A", ""), ("a", ""), ("node:a", "")],
 )
-def test_names_of_nodes(username, node) -> None:
+def test_names_of_nodes(username: str, node: str) -> None:
     assert node_name(username) == node
 
 
@@ -220,5 +223,5 @@ def test_names_of_nodes(username, node) -> None:
         "system:serviceaccount::b",
     ],
 )
-def test_names_that_are_no_service_accounts(username) -> None:
+def test_names_that_are_no_service_accounts(username: str) -> None:
     assert service_account(username) is None

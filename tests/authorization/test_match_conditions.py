@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -43,17 +44,17 @@ async def matched(*expressions: str, spec: SubjectAccessReviewSpec = LIST) -> Ma
         ("request.uid == ''", True, True),
     ],
 )
-async def test_what_conditions_see(expression, of_list, of_path):
+async def test_what_conditions_see(expression: str, of_list: bool, of_path: bool) -> None:
     assert await matched(expression) == Match(of_list)
     assert await matched(expression, spec=PATH) == Match(of_path)
 
 
-async def test_all_must_hold():
+async def test_all_must_hold() -> None:
     assert await matched("true", "request.user == 'alice'") == Match(matches=True)
     assert await matched("true", "false") == Match(matches=False)
 
 
-async def test_one_that_has_no_value_does_not_count_where_another_does_not_hold():
+async def test_one_that_has_no_value_does_not_count_where_another_does_not_hold() -> None:
     fails = "request.nonResourceAttributes.path == '/'"
     text = f"cel evaluation error: expression '{fails}' resulted in error: no such key: nonResourceAttributes"
     assert await matched(fails, "true") == Match(matches=False, error=text, has_failed=True)
@@ -61,13 +62,13 @@ async def test_one_that_has_no_value_does_not_count_where_another_does_not_hold(
     assert await matched("false", fails) == Match(matches=False)
 
 
-async def test_what_takes_long_is_done_beside_the_loop():
+async def test_what_takes_long_is_done_beside_the_loop() -> None:
     dear = "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a + b + c > 0)))"
     conditions, threads = MatchConditions([f"{dear} && {dear} && {dear}"]), []
-    judge = conditions._judged
+    judge = conditions._evaluate
 
     class Watched(MatchConditions):
-        def _judged(self, variables):
+        def _evaluate(self, variables: Any) -> Any:
             threads.append(threading.current_thread() is threading.main_thread())
             return judge(variables)
 
@@ -76,7 +77,7 @@ async def test_what_takes_long_is_done_beside_the_loop():
     assert threads == [True, False]
 
 
-async def test_what_costs_too_much_has_no_value():
+async def test_what_costs_too_much_has_no_value() -> None:
     dear = "[1,2,3,4,5,6,7,8,9].all(x, true)"
     for _ in range(5):
         dear = f"[1,2,3,4,5,6,7,8,9,10,11,12].all(x, {dear})"

@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -182,13 +184,13 @@ def asked(authorizer, history):
 
 
 @given(HISTORIES)
-def test_decisions_are_those_of_the_documentation_after_every_change(history):
+def test_decisions_are_those_of_the_documentation_after_every_change(history: Any) -> None:
     authorizer = RbacAuthorizer()
     for question, expected in asked(authorizer, history):
         assert authorizer.authorize(question).allowed == expected
 
 
-async def test_decisions_are_the_same_where_there_is_much_to_look_through(monkeypatch):
+async def test_decisions_are_the_same_where_there_is_much_to_look_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rbac, "_FEW", -1)
     monkeypatch.setattr(rbac_bindings, "_WIDE", 1)
 
@@ -412,7 +414,7 @@ class TestListedRules:
         assert (len(held), len(held[0]), error) == (1, 6_500, "")
 
 
-def test_names_limit_a_rule_to_these_objects(cluster):
+def test_names_limit_a_rule_to_these_objects(cluster) -> None:
     cluster.role("r", [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"], resource_names=["p"])])
     cluster.bind("b", "r", Subject(kind="User", name="alice"))
     assert everything_allowed(cluster.authorizer, ALICE, "n", name="p").allowed
@@ -420,7 +422,7 @@ def test_names_limit_a_rule_to_these_objects(cluster):
     assert not everything_allowed(cluster.authorizer, ALICE, "n").allowed
 
 
-def test_what_clients_ask_does_not_fill_the_memory(cluster):
+def test_what_clients_ask_does_not_fill_the_memory(cluster) -> None:
     authorizer = cluster.authorizer
     cluster.role("r", READ_PODS)
     cluster.bind("b", "r", Subject(kind="User", name="alice"))
@@ -444,7 +446,9 @@ def test_what_clients_ask_does_not_fill_the_memory(cluster):
     ],
     ids=["names", "verbs", "groups", "resources", "urls", "patterns"],
 )
-def test_a_role_of_many_rules_is_not_gone_through_for_each_request(cluster, rule, monkeypatch):
+def test_a_role_of_many_rules_is_not_gone_through_for_each_request(
+    cluster, rule: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rbac, "_FEW_VALUES", 1 << 20)  # so that it is judged here, where calls are counted
     cluster.role("r", [with_texts(rule(n)) for n in range(3000)])
     cluster.bind("b", "r", Subject(kind="User", name="alice"))
@@ -454,7 +458,7 @@ def test_a_role_of_many_rules_is_not_gone_through_for_each_request(cluster, rule
     assert max(counts[8:]) < 300  # the first find out how the rules differ
 
 
-async def test_rules_are_listed_with_what_could_not_be_found(cluster):
+async def test_rules_are_listed_with_what_could_not_be_found(cluster) -> None:
     cluster.role("a", READ_PODS)
     urls = PolicyRule(verbs=["get"], non_resource_urls=["/x"])
     cluster.role("r", [urls], namespace="n")
@@ -468,7 +472,7 @@ async def test_rules_are_listed_with_what_could_not_be_found(cluster):
     assert resolved.error == 'role.rbac.authorization.k8s.io "none" not found'
 
 
-async def test_role_references_lead_to_rules(cluster):
+async def test_role_references_lead_to_rules(cluster) -> None:
     cluster.role("a", READ_PODS)
     rules_of = cluster.authorizer.rules_of
     assert await rules_of(RoleRef(kind="ClusterRole", name="a"), "n") == tuple(READ_PODS)

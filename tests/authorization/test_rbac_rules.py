@@ -1,6 +1,7 @@
 """Comparison of rules: rights that a user may grant, and the text of refusals."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -67,7 +68,7 @@ def allowed(rules):
 @pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(RULES, RULES)
-def test_what_is_covered_allows_nothing_more(owner, servant):
+def test_what_is_covered_allows_nothing_more(owner: Any, servant: Any) -> None:
     if covers(owner, servant):
         assert allowed(servant) <= allowed(owner)
     assert allowed([*owner, *uncovered(owner, servant)]) >= allowed(servant)
@@ -116,31 +117,31 @@ ODD_RULES = st.lists(st.one_of(RESOURCE_RULES, URL_RULES, MIXED_RULES), max_size
 @pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(ODD_RULES, ODD_RULES)
-def test_what_is_missing_is_found_as_by_comparing_every_combination(owner, servant):
+def test_what_is_missing_is_found_as_by_comparing_every_combination(owner: Any, servant: Any) -> None:
     parts = [part for rule in servant for part in break_down(rule)]
     assert uncovered(owner, servant) == [part for part in parts if not any(plain_covers(rule, part) for rule in owner)]
 
 
 @given(RULES)
-def test_everyone_covers_themselves_and_full_authority_covers_all(rules):
+def test_everyone_covers_themselves_and_full_authority_covers_all(rules: Any) -> None:
     assert covers(rules, rules)
     assert covers(FULL_AUTHORITY, rules)
 
 
 @given(RULES)
-def test_compacting_changes_no_right(rules):
+def test_compacting_changes_no_right(rules: Any) -> None:
     parts = [part for rule in rules for part in break_down(rule)]
     assert allowed(compact(parts)) == allowed(parts) == allowed(rules)
 
 
-def test_a_rule_too_big_to_take_apart_is_missing_as_a_whole():
+def test_a_rule_too_big_to_take_apart_is_missing_as_a_whole() -> None:
     many = [str(number) for number in range(200)]
     monster = PolicyRule(verbs=many, api_groups=many, resources=many)
     assert uncovered([PolicyRule(verbs=["*"], api_groups=["*"], resources=many[:-1])], [monster]) == [monster]
     assert covers(FULL_AUTHORITY, [monster])
 
 
-def test_after_many_missing_combinations_no_more_are_looked_for():
+def test_after_many_missing_combinations_no_more_are_looked_for() -> None:
     many = [str(number) for number in range(150)]
     wanted = [PolicyRule(verbs=many, api_groups=many, resources=["r"]), *HELD]
     assert len(uncovered([], wanted)) == 10_000 + 1
@@ -163,7 +164,7 @@ MANY_RULES = {
 
 
 @pytest.mark.parametrize("rule", MANY_RULES.values(), ids=MANY_RULES)
-def test_not_every_rule_is_compared_with_every_other(rule):
+def test_not_every_rule_is_compared_with_every_other(rule: Any) -> None:
     def comparing(owned, wanted):
         owner, servant = ([with_texts(rule(n)) for n in each] for each in (owned, wanted))
         return lambda: uncovered(owner, servant)
@@ -173,17 +174,17 @@ def test_not_every_rule_is_compared_with_every_other(rule):
     assert not grows_too_fast(lambda count: comparing(range(count), range(count, 2 * count)), sizes)
 
 
-def test_rules_of_many_combinations_are_covered_however_many_there_are():
+def test_rules_of_many_combinations_are_covered_however_many_there_are() -> None:
     many = [str(number) for number in range(20)]
     rules = [PolicyRule(verbs=many, api_groups=many, resources=[*many, f"r{n}"]) for n in range(100)]
     assert covers(rules, rules)
 
 
-def test_what_is_held_may_be_granted():
+def test_what_is_held_may_be_granted() -> None:
     assert escalation(ALICE, HELD, [PolicyRule(verbs=["get"], api_groups=[""], resources=["configmaps"])]) == ""
 
 
-def test_a_refusal_lists_what_is_not_held():
+def test_a_refusal_lists_what_is_not_held() -> None:
     wanted = [
         PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["secrets", "pods/log"], resource_names=["a"]),
         PolicyRule(verbs=["create"], api_groups=["apps"], resources=["deployments"]),
@@ -198,24 +199,24 @@ def test_a_refusal_lists_what_is_not_held():
     )
 
 
-def test_a_refusal_to_grant_everything():
+def test_a_refusal_to_grant_everything() -> None:
     assert escalation(ALICE, HELD, FULL_AUTHORITY).split("held:\n")[1] == (
         '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n{NonResourceURLs:["*"], Verbs:["*"]}'
     )
 
 
-def test_a_refusal_tells_which_roles_could_not_be_found():
+def test_a_refusal_tells_which_roles_could_not_be_found() -> None:
     text = escalation(ALICE, [], HELD, 'role.rbac.authorization.k8s.io "x" not found')
     assert text.endswith('; resolution errors: [role.rbac.authorization.k8s.io "x" not found]')
 
 
-def test_a_rule_in_one_line():
+def test_a_rule_in_one_line() -> None:
     rule = PolicyRule(verbs=["get"], api_groups=["a"], resources=["r"], resource_names=["n"], non_resource_urls=["/u"])
     assert compact_text(rule) == (
         '{APIGroups:["a"], Resources:["r"], NonResourceURLs:["/u"], ResourceNames:["n"], Verbs:["get"]}'
     )
 
 
-def test_attributes_that_only_read():
+def test_attributes_that_only_read() -> None:
     verbs = ("get", "list", "watch", "update")
     assert [Attributes(ALICE, Action(verb)).read_only for verb in verbs] == [True] * 3 + [False]

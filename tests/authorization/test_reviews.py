@@ -1,5 +1,7 @@
 """Access reviews: conversion to attributes, statuses, and validation."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -24,7 +26,7 @@ ALICE = UserInfo("alice")
 NO = Verdict(Decision.NO_OPINION)
 
 
-def review(kind, spec, **metadata):
+def review(kind, spec, **metadata: Any):
     return msgspec.convert({"metadata": metadata, "spec": spec}, kind)
 
 
@@ -33,13 +35,13 @@ def asked(resource):
     return review_attributes(ALICE, spec.resource_attributes, spec.non_resource_attributes)
 
 
-def test_a_resource_question():
+def test_a_resource_question() -> None:
     attributes = asked({"verb": "get", "group": "apps", "resource": "d", "subresource": "scale", "namespace": "n"})
     assert attributes.path is None
     assert attributes.action == Action("get", "apps", "*", "d", "scale", "n")
 
 
-def test_a_path_question_about_a_subject():
+def test_a_path_question_about_a_subject() -> None:
     spec = review(
         SubjectAccessReview,
         {"user": "u", "uid": "1", "groups": ["g"], "extra": {"k": ["v"]}, "nonResourceAttributes": {"path": "/x"}},
@@ -49,7 +51,7 @@ def test_a_path_question_about_a_subject():
     assert (attributes.action, attributes.path) == (Action(), "/x")
 
 
-def test_selectors_are_read():
+def test_selectors_are_read() -> None:
     attributes = asked(
         {
             "verb": "list",
@@ -93,18 +95,18 @@ def test_selectors_are_read():
         ),
     ],
 )
-def test_what_cannot_be_read_of_a_selector_is_told(selectors, error):
+def test_what_cannot_be_read_of_a_selector_is_told(selectors: dict[str, Any], error: str) -> None:
     status = review_status(Verdict(Decision.DENY, "why", "broken"), asked({"verb": "list", **selectors}))
     assert (status.allowed, status.denied, status.reason) == (False, True, "why")
     assert status.evaluation_error == f"broken; {error}"
 
 
-def test_a_refusal_says_little():
+def test_a_refusal_says_little() -> None:
     status = review_status(NO, asked({"verb": "list"}))
     assert msgspec.json.encode(status) == b'{"allowed":false}'
 
 
-def test_rules_become_a_status():
+def test_rules_become_a_status() -> None:
     rule, url = PolicyRule(verbs=["get"], resources=["pods"]), PolicyRule(verbs=["get"], non_resource_urls=["/x"])
     status = rules_review_status(ResolvedRules((rule,), (url,), incomplete=True, error="e"))
     assert msgspec.json.decode(msgspec.json.encode(status)) == {
@@ -150,7 +152,7 @@ USER = 'spec.user: Invalid value: "": at least one of user or group must be spec
         ({"user": "u", "resourceAttributes": PODS}, {"managedFields": [{"manager": "m"}]}, []),
     ],
 )
-def test_invalid_subject_reviews(spec, metadata, errors):
+def test_invalid_subject_reviews(spec: dict[str, Any], metadata: dict[str, Any], errors: list[Any]) -> None:
     found = validate_subject_access_review(review(SubjectAccessReview, spec, **metadata))
     assert [str(error) for error in found] == errors
 
@@ -182,12 +184,12 @@ def test_invalid_subject_reviews(spec, metadata, errors):
         ),
     ],
 )
-def test_invalid_local_reviews(spec, metadata, errors):
+def test_invalid_local_reviews(spec: dict[str, Any], metadata: dict[str, Any], errors: list[Any]) -> None:
     found = validate_local_subject_access_review(review(LocalSubjectAccessReview, spec, **metadata))
     assert [str(error) for error in found] == errors
 
 
-def test_invalid_selectors():
+def test_invalid_selectors() -> None:
     attributes = {
         **PODS,
         "labelSelector": {
@@ -226,7 +228,7 @@ def test_invalid_selectors():
     ]
 
 
-def test_selectors_that_say_nothing_or_everything_twice():
+def test_selectors_that_say_nothing_or_everything_twice() -> None:
     both = {"rawSelector": "a", "requirements": [{"key": "a", "operator": "Exists"}]}
     spec = {"resourceAttributes": {**PODS, "fieldSelector": {}, "labelSelector": both}}
     found = validate_self_subject_access_review(review(SelfSubjectAccessReview, spec))
@@ -247,7 +249,9 @@ def test_selectors_that_say_nothing_or_everything_twice():
     ],
 )
 @pytest.mark.parametrize(("kind", "read"), [("labelSelector", "labels"), ("fieldSelector", "fields")])
-def test_long_selectors_are_ignored_as_those_of_requests_are_and_cost_nothing(selector, kind, read):
+def test_long_selectors_are_ignored_as_those_of_requests_are_and_cost_nothing(
+    selector: dict[str, Any], kind: str, read: str
+) -> None:
     spec = review(SelfSubjectAccessReview, {"resourceAttributes": {"verb": "list", kind: selector}}).spec
     assert calls(lambda: review_attributes(ALICE, spec.resource_attributes, None)) < 10_000
     attributes = review_attributes(ALICE, spec.resource_attributes, None)

@@ -1,5 +1,7 @@
 """Chains of authorizers, the simple authorizers, and texts of refusals."""
 
+from typing import Any
+
 import pytest
 
 from steersman.api.rbac.v1 import PolicyRule
@@ -41,18 +43,18 @@ class Says:
         ([Verdict(Decision.NO_OPINION)] * 3, Verdict(Decision.NO_OPINION)),
     ],
 )
-async def test_the_first_opinion_decides_and_without_one_all_are_told(verdicts, expected, later):
+async def test_the_first_opinion_decides_and_without_one_all_are_told(verdicts: Any, expected: Any, later: Any) -> None:
     assert await decide(UnionAuthorizer(map(Says, verdicts, later)), QUESTION) == expected
 
 
-def test_answers_from_memory_are_not_waited_for():
+def test_answers_from_memory_are_not_waited_for() -> None:
     union = UnionAuthorizer([PrivilegedGroupAuthorizer(), AlwaysDenyAuthorizer()])
     assert union.authorize(QUESTION) == Verdict(Decision.NO_OPINION, "Everything is forbidden.")
     master = Attributes(UserInfo("admin", groups=("x", "system:masters")), Action("delete"))
     assert union.authorize(master).allowed
 
 
-async def test_always_allow_allows_and_says_so_in_rules():
+async def test_always_allow_allows_and_says_so_in_rules() -> None:
     assert AlwaysAllowAuthorizer().authorize(QUESTION) == Verdict(Decision.ALLOW)
     rules = await UnionRuleResolver([AlwaysAllowAuthorizer(), AlwaysDenyAuthorizer()]).rules_for(BOB, "n")
     assert rules == ResolvedRules(
@@ -61,7 +63,7 @@ async def test_always_allow_allows_and_says_so_in_rules():
     )
 
 
-async def test_rule_resolvers_add_up():
+async def test_rule_resolvers_add_up() -> None:
     class Knows:
         def __init__(self, rules):
             self.rules = rules
@@ -107,17 +109,17 @@ def resource(verb, name="", namespace="", group="", what="pods", subresource="")
         ),
     ],
 )
-def test_refusals_read_as_the_reference_s(attributes, message):
+def test_refusals_read_as_the_reference_s(attributes: Any, message: str) -> None:
     error = forbidden_error(attributes)
     assert (error.code, error.reason, error.message) == (403, "Forbidden", message)
 
 
-def test_refusals_end_with_the_authorizers_reason():
+def test_refusals_end_with_the_authorizers_reason() -> None:
     error = forbidden_error(resource("list", namespace="ns"), 'RBAC: role.rbac.authorization.k8s.io "x<" not found')
     assert error.message.endswith('in the namespace "ns": RBAC: role.rbac.authorization.k8s.io "x<" not found')
     assert error.status()["details"] == {"kind": "pods"}
     assert forbidden_error(Attributes(BOB, Action("get"), "/a")).status()["details"] == {}
 
 
-def test_errors_are_shown_without_markup():
+def test_errors_are_shown_without_markup() -> None:
     assert internal_error_text("/a?<b>", "no & more") == 'Internal Server Error: "/a?&lt;b&gt;": no &amp; more'

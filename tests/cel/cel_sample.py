@@ -139,7 +139,7 @@ def evaluate(text: str, limit: int = LIMIT) -> Any:
 
 
 def outcome(text: str) -> dict[str, Any]:
-    """What becomes of an expression, in the form of the recorded ones."""
+    """Return the outcome of an expression, in the form of the recorded ones."""
     try:
         expression = compile_expression(text, ENVIRONMENT)
     except CompileError as error:

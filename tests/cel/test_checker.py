@@ -1,4 +1,4 @@
-"""What does not fit together is told in the reference implementation's words, all of it, in the order of the text."""
+"""All type errors are reported in the reference implementation's words and in the order of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that whoever evaluates an expression brings along, and what is told of an evaluation that fails."""
+"""Custom values of the caller of an evaluation, and the outcome of failing evaluations."""
 
 from __future__ import annotations
 

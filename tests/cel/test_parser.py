@@ -37,7 +37,7 @@ _INFIX = re.compile("_(.+)_")
 
 
 def render(node: Expr) -> str:
-    """The tree as text again, with all parentheses; macros as what they stand for."""
+    """Return the text of a tree with all parentheses and with macros expanded."""
     match node:
         case ast.Literal():
             return literal(node.value)

@@ -1,4 +1,4 @@
-"""How large regular expressions become."""
+"""Estimates of the sizes of regular expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regular expressions of CEL: which are ones, as Go's regexp package says, and what finding out costs."""
+"""Regular expressions of CEL: their validity, which is that of Go's regexp package, and the cost of checking it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation does beside its cost: comparing, printing and making values ends where it has become too much."""
+"""Limits on work beside the cost: comparing, formatting and creating values ends once it has become too much."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from steersman.controlplane.data_files import FILE, FILES
 from steersman.controlplane.data_folder import make_data_folder
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.private_files import make_folders, open_own
+from steersman.testing import ServerProcess
 
 NOBODY = 65534
 NAMES = (*FILES, FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal", f"{FILE}.lock", f"{FILE}.new")
@@ -123,7 +124,7 @@ def test_a_folder_that_another_user_has_prepared_is_refused(tmp_path: Path, thro
     assert os.listdir(folder) == []
 
 
-def test_the_list_has_all_that_lies_in_a_folder(make_server) -> None:
+def test_the_list_has_all_that_lies_in_a_folder(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     names = os.listdir(server.folder)

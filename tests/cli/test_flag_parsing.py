@@ -12,10 +12,10 @@ from steersman.cli import main
 from steersman.cli.flags import NOT_SUPPORTED, parse
 from steersman.controlplane.admission import PLUGINS, plugin_names
 from steersman.controlplane.flag_readers import parse_override
-from steersman.controlplane.options import FLAGS, OptionsError
+from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 
-def parsed(*arguments: str):
+def parsed(*arguments: str) -> Options:
     return parse(list(arguments), Path("/nowhere"))
 
 
@@ -23,7 +23,7 @@ def serve(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["serve", *arguments])
 
 
-def test_without_flags_the_defaults_are_kube_apiservers():
+def test_without_flags_the_defaults_are_kube_apiservers() -> None:
     options = parsed()
     assert options.secure_port == 6443
     assert options.bind_address == "0.0.0.0"
@@ -40,7 +40,7 @@ def test_without_flags_the_defaults_are_kube_apiservers():
     [["--secure-port=8443"], ["--secure-port", "8443"], ["--secure_port=8443"]],
     ids=" ".join,
 )
-def test_a_value_is_given_as_go_takes_it(arguments: list[str]):
+def test_a_value_is_given_as_go_takes_it(arguments: list[str]) -> None:
     assert parsed(*arguments).secure_port == 8443
 
 
@@ -48,33 +48,33 @@ def test_a_value_is_given_as_go_takes_it(arguments: list[str]):
     ("argument", "value"),
     [("--anonymous-auth=false", False), ("--anonymous-auth=0", False), ("--anonymous-auth", True)],
 )
-def test_a_boolean_needs_no_value_and_takes_none_from_the_next_argument(argument: str, value: bool):
+def test_a_boolean_needs_no_value_and_takes_none_from_the_next_argument(argument: str, value: bool) -> None:
     options = parsed(argument, "--secure-port=1")
     assert (options.anonymous_auth, options.secure_port) == (value, 1)
 
 
 @pytest.mark.parametrize("arguments", [["-v", "3"], ["-v=3"], ["-v3"], ["--v=3"], ["--v", "3"]], ids=" ".join)
-def test_the_one_shorthand_is_that_of_the_log_level(arguments: list[str]):
+def test_the_one_shorthand_is_that_of_the_log_level(arguments: list[str]) -> None:
     assert parsed(*arguments, "--secure-port=1").verbosity == 3
 
 
 @pytest.mark.parametrize("asking", ["-h", "--help"])
-def test_help_is_asked_for_in_two_ways(asking: str):
+def test_help_is_asked_for_in_two_ways(asking: str) -> None:
     assert "  --secure-port int " in serve(asking).stdout
 
 
-def test_the_version_is_told_as_by_the_command_itself():
+def test_the_version_is_told_as_by_the_command_itself() -> None:
     told = serve("--version")
     assert (told.exit_code, told.stdout) == (0, CliRunner().invoke(main, ["--version"]).stdout)
 
 
-def test_durations_are_gos():
+def test_durations_are_gos() -> None:
     assert parsed("--request-timeout=1m30s").request_timeout == 90
     assert parsed("--shutdown-delay-duration=250ms").shutdown_delay_duration == 0.25
     assert parsed("--event-ttl=2h").event_ttl == 7200
 
 
-def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere():
+def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere() -> None:
     options = parsed(
         "--service-account-issuer=https://a.example", "--service-account-issuer=https://b.example", "--v=1", "--v=3"
     )
@@ -82,7 +82,7 @@ def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere():
     assert options.verbosity == 3
 
 
-def test_flags_of_several_values_take_them_one_by_one_too():
+def test_flags_of_several_values_take_them_one_by_one_too() -> None:
     options = parsed(
         "--authorization-mode=RBAC",
         "--authorization-mode=AlwaysAllow",
@@ -107,13 +107,13 @@ def test_flags_of_several_values_take_them_one_by_one_too():
         parsed("--authorization-mode=RBAC", "--authorization-mode=RBAC")
 
 
-def test_a_known_flag_that_is_not_supported_is_never_ignored():
+def test_a_known_flag_that_is_not_supported_is_never_ignored() -> None:
     for name in sorted(NOT_SUPPORTED - {"help"}):
         with pytest.raises(OptionsError, match=f"^not supported yet: --{name}$"):
             parsed(f"--{name}=value")
 
 
-def test_feature_gates_may_be_named_with_their_defaults():
+def test_feature_gates_may_be_named_with_their_defaults() -> None:
     options = parsed("--feature-gates=SidecarContainers=true, kube:AllAlpha=F,", "--feature-gates=")
     assert options.feature_gates == {"SidecarContainers": "true", "AllAlpha": "false"}
 
@@ -130,13 +130,13 @@ def test_feature_gates_may_be_named_with_their_defaults():
         ("AllBeta=false", "not supported yet: AllBeta=false, as every gate"),
     ],
 )
-def test_feature_gates_are_refused_in_the_words_of_kube_apiserver(text: str, told: str):
+def test_feature_gates_are_refused_in_the_words_of_kube_apiserver(text: str, told: str) -> None:
     with pytest.raises(OptionsError, match=f"^--feature-gates: {re.escape(told)}"):
         parsed(f"--feature-gates={text}")
 
 
 @pytest.mark.parametrize("flag", ["watch-cache=false", "enable-garbage-collector=false", "enable-logs-handler=true"])
-def test_flags_of_one_value_refuse_the_other(flag: str):
+def test_flags_of_one_value_refuse_the_other(flag: str) -> None:
     name, _, value = flag.partition("=")
     usual = {"true": "false", "false": "true"}[value]
     assert parsed(f"--{name}={usual}") == parsed()
@@ -144,7 +144,7 @@ def test_flags_of_one_value_refuse_the_other(flag: str):
         parsed(f"--{flag}")
 
 
-def test_a_mistyped_flag_is_told_with_what_was_meant():
+def test_a_mistyped_flag_is_told_with_what_was_meant() -> None:
     with pytest.raises(OptionsError, match=r"^unknown flag: --secure-prot, did you mean --secure-port\?$"):
         parsed("--secure-prot=1")
     with pytest.raises(OptionsError, match=r"^unknown flag: --qqqqqqq$"):
@@ -224,7 +224,7 @@ def test_numbers_are_those_of_go(text: str, number: int) -> None:
         ("stray", "unexpected argument 'stray'"),
     ],
 )
-def test_a_value_that_cannot_be_is_told_in_one_line(argument: str, told: str):
+def test_a_value_that_cannot_be_is_told_in_one_line(argument: str, told: str) -> None:
     result = serve(argument)
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -238,25 +238,25 @@ def test_two_storages_are_refused() -> None:
     assert result.stderr == "steersman: --storage=sqlite and --etcd-servers contradict each other: omit one\n"
 
 
-def test_to_enable_what_upstream_has_on_by_default_changes_nothing():
+def test_to_enable_what_upstream_has_on_by_default_changes_nothing() -> None:
     """Operators' test environments enable such plugins, as kro's does with ValidatingAdmissionPolicy."""
     for name in sorted({*plugin_names()} - {each.name for each in PLUGINS}):
         assert parsed(f"--enable-admission-plugins={name}").enable_admission_plugins == (name,)
 
 
-def test_every_flag_sets_an_option_that_exists():
+def test_every_flag_sets_an_option_that_exists() -> None:
     fields = set(type(parsed()).__dataclass_fields__)
     assert {flag.option for flag in FLAGS.values()} <= fields
 
 
-def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers():
+def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers() -> None:
     upstream = {*(Path(__file__).parent / "kube_apiserver_flags.txt").read_text().split()}
     own = {"data-dir", "storage", "workers", "unsafe-no-fsync", "controllers", "debug-loop-watchdog"}
     assert FLAGS.keys() - upstream == own == {name for name, flag in FLAGS.items() if flag.is_own}
     assert upstream - FLAGS.keys() == NOT_SUPPORTED
 
 
-def test_options_are_shown_as_flags_in_pflags_form():
+def test_options_are_shown_as_flags_in_pflags_form() -> None:
     shown = parsed(
         "--request-timeout=1m30s",
         "--shutdown-delay-duration=250ms",
@@ -282,7 +282,7 @@ def test_options_are_shown_as_flags_in_pflags_form():
     }
 
 
-def test_flags_are_shown_and_nothing_else():
+def test_flags_are_shown_and_nothing_else() -> None:
     assert parsed().as_flags().keys() == FLAGS.keys()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_every_flag_of_few_values_names_them_and_the_one_that_was_meant(name: st
         (lambda name: tls_parameters.cipher_suites([name]), "TLS_AES_128_GCM_SHA", "TLS_AES_128_GCM_SHA256"),
     ],
 )
-def test_parameters_of_tls_too(judge, given: str, meant: str) -> None:
+def test_parameters_of_tls_too(judge: Any, given: str, meant: str) -> None:
     with pytest.raises(OptionsError, match=f"; known are .*{meant}.*, did you mean "):
         judge(given)
 

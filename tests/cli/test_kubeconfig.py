@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from steersman.cli import main
-from steersman.cli.merged_context import merge, replaced_server, take_out, without
+from steersman.cli.merged_context import merge, remove_contexts, replaced_server, without
 from steersman.cli.up.process_file import claim
 
 ADMIN = {
@@ -33,7 +33,7 @@ def run(folder: Path, target: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["kubeconfig", "--data-dir", str(folder), "--file", str(target), *arguments])
 
 
-def test_a_new_file_holds_the_context_and_only_its_owner_reads_it(folder: Path, tmp_path: Path):
+def test_a_new_file_holds_the_context_and_only_its_owner_reads_it(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "new" / "config"
     result = run(folder, target)
     assert result.exit_code == 0, result.stderr
@@ -44,7 +44,7 @@ def test_a_new_file_holds_the_context_and_only_its_owner_reads_it(folder: Path, 
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_what_is_there_stays(folder: Path, tmp_path: Path):
+def test_what_is_there_stays(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "config"
     other = {
         "clusters": [{"name": "work", "cluster": {"server": "https://work"}}],
@@ -63,7 +63,7 @@ def test_what_is_there_stays(folder: Path, tmp_path: Path):
     assert config["current-context"] == "steersman"
 
 
-def test_merging_again_replaces_and_adds_nothing(folder: Path, tmp_path: Path):
+def test_merging_again_replaces_and_adds_nothing(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "config"
     run(folder, target)
     changed = ADMIN | {"clusters": [{"name": "steersman", "cluster": {"server": "https://127.0.0.1:2"}}]}
@@ -74,14 +74,14 @@ def test_merging_again_replaces_and_adds_nothing(folder: Path, tmp_path: Path):
     assert len(config["users"]) == len(config["contexts"]) == 1
 
 
-def test_the_context_has_the_name_asked_for(folder: Path, tmp_path: Path):
+def test_the_context_has_the_name_asked_for(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "config"
     assert run(folder, target, "--name=lab").exit_code == 0
     config = yaml.safe_load(target.read_text())
     assert config["current-context"] == config["contexts"][0]["name"] == config["users"][0]["name"] == "lab"
 
 
-def test_the_first_file_of_kubeconfig_is_changed_by_default(folder: Path, tmp_path: Path):
+def test_the_first_file_of_kubeconfig_is_changed_by_default(folder: Path, tmp_path: Path) -> None:
     first = tmp_path / "first"
     environment = {"KUBECONFIG": f"{first}:{tmp_path / 'second'}"}
     result = CliRunner().invoke(main, ["kubeconfig", "--data-dir", str(folder)], env=environment)
@@ -89,13 +89,13 @@ def test_the_first_file_of_kubeconfig_is_changed_by_default(folder: Path, tmp_pa
     assert first.is_file()
 
 
-def test_empty_lists_in_a_config_are_no_obstacle():
+def test_empty_lists_in_a_config_are_no_obstacle() -> None:
     merged = merge({"clusters": None, "contexts": [], "users": None}, ADMIN, "a")
     assert [each["name"] for each in merged["clusters"]] == ["a"]
 
 
 @pytest.mark.parametrize("content", ["{", "- a\n- b\n", "text"])
-def test_a_file_that_is_no_kubeconfig_is_left_as_it_is(folder: Path, tmp_path: Path, content: str):
+def test_a_file_that_is_no_kubeconfig_is_left_as_it_is(folder: Path, tmp_path: Path, content: str) -> None:
     target = tmp_path / "config"
     target.write_text(content)
     result = run(folder, target)
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_kubeconfig_is_left_as_it_is(folder: Path, tmp_path: P
     assert target.read_text() == content
 
 
-def test_without_a_server_it_says_so(tmp_path: Path):
+def test_without_a_server_it_says_so(tmp_path: Path) -> None:
     result = run(tmp_path, tmp_path / "config")
     assert result.exit_code == 1
     assert "start the server first" in result.stderr
@@ -114,7 +114,9 @@ def test_without_a_server_it_says_so(tmp_path: Path):
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[" * 800, b"clusters: 7\nusers: []\ncontexts: []", b"- a"])
 @pytest.mark.parametrize("spoilt", ["admin.kubeconfig", "config"])
-def test_a_damaged_file_is_told_and_nothing_is_changed(folder: Path, tmp_path: Path, content: bytes, spoilt: str):
+def test_a_damaged_file_is_told_and_nothing_is_changed(
+    folder: Path, tmp_path: Path, content: bytes, spoilt: str
+) -> None:
     target = tmp_path / "data" / "config"
     target.write_text(yaml.safe_dump(ADMIN))
     (folder / spoilt).write_bytes(content)
@@ -128,7 +130,7 @@ def test_a_damaged_file_is_told_and_nothing_is_changed(folder: Path, tmp_path: P
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_link_stays_one(folder: Path, tmp_path: Path):
+def test_a_link_stays_one(folder: Path, tmp_path: Path) -> None:
     real, target = tmp_path / "real", tmp_path / "config"
     real.write_text("")
     target.symlink_to(real)
@@ -137,14 +139,14 @@ def test_a_link_stays_one(folder: Path, tmp_path: Path):
     assert yaml.safe_load(real.read_text())["current-context"] == "steersman"
 
 
-def test_a_folder_in_its_place_is_told(folder: Path, tmp_path: Path):
+def test_a_folder_in_its_place_is_told(folder: Path, tmp_path: Path) -> None:
     result = run(folder, tmp_path)
     assert result.exit_code == 1
     assert "Is a directory" in result.stderr
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_the_servers_own_file_is_not_merged_into_itself(folder: Path, tmp_path: Path, link: bool):
+def test_the_servers_own_file_is_not_merged_into_itself(folder: Path, tmp_path: Path, link: bool) -> None:
     own = folder / "admin.kubeconfig"
     before, target = own.read_bytes(), own
     if link:
@@ -163,7 +165,7 @@ def at_home(tmp_path: Path, *named: Path) -> dict[str, str]:
 
 def test_after_an_export_of_the_servers_own_file_the_context_goes_where_kubectl_looks_otherwise(
     folder: Path, tmp_path: Path
-):
+) -> None:
     own, target = folder / "admin.kubeconfig", tmp_path / "home" / ".kube" / "config"
     before = own.read_bytes()
     arguments = ["kubeconfig", "--data-dir", str(folder)]
@@ -180,7 +182,9 @@ def test_after_an_export_of_the_servers_own_file_the_context_goes_where_kubectl_
     assert result.stdout == f"context steersman is in {other} and is the current context\n"
 
 
-def test_a_relative_path_is_told_from_the_root_on(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_relative_path_is_told_from_the_root_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(Path("data"), Path("config"))
     assert result.stdout == f"context steersman is in {tmp_path}/config and is the current context\n"
@@ -189,7 +193,7 @@ def test_a_relative_path_is_told_from_the_root_on(folder: Path, tmp_path: Path, 
 
 def test_the_context_is_taken_out_wherever_it_was_put_and_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     first, home = tmp_path / "first", tmp_path / "home" / ".kube" / "config"
     other = {
         "clusters": [{"name": "work", "cluster": {"server": "https://work"}}],
@@ -206,17 +210,17 @@ def test_the_context_is_taken_out_wherever_it_was_put_and_nothing_else(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     own = (folder / "admin.kubeconfig").read_bytes()
-    assert list(take_out(folder)) == [("lab", first), ("steersman", home)]
+    assert list(remove_contexts(folder)) == [("lab", first), ("steersman", home)]
     assert yaml.safe_load(first.read_text()) == {**other, "apiVersion": "v1", "kind": "Config", "current-context": ""}
     assert yaml.safe_load(home.read_text())["contexts"] == []
     assert (folder / "admin.kubeconfig").read_bytes() == own
     assert not (tmp_path / "none").exists()
     before = first.stat().st_mtime_ns
-    assert list(take_out(folder)) == []
+    assert list(remove_contexts(folder)) == []
     assert first.stat().st_mtime_ns == before
 
 
-def test_a_server_is_known_by_its_authority_wherever_it_listened():
+def test_a_server_is_known_by_its_authority_wherever_it_listened() -> None:
     server = {"server": "https://127.0.0.1:1", "certificate-authority-data": "one"}
     admin = {**ADMIN, "clusters": [{"name": "steersman", "cluster": server}]}
     config = merge({}, admin, "a")
@@ -224,7 +228,7 @@ def test_a_server_is_known_by_its_authority_wherever_it_listened():
     assert without(config, {**server, "server": "https://127.0.0.1:2"})[1] == ["a"]
 
 
-def test_a_user_that_another_context_has_too_stays():
+def test_a_user_that_another_context_has_too_stays() -> None:
     config = merge({}, ADMIN, "a")
     config["clusters"].append({"name": "b", "cluster": {"server": "https://b"}})
     config["contexts"].append({"name": "b", "context": {"cluster": "b", "user": "a"}})
@@ -235,7 +239,7 @@ def test_a_user_that_another_context_has_too_stays():
     assert (left["current-context"], [each["name"] for each in left["contexts"]]) == ("b", ["b"])
 
 
-def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path):
+def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(
         main, ["kubeconfig", "--data-dir", str(folder), "--file", str(tmp_path / "config"), "--name", ""]
     )
@@ -244,13 +248,13 @@ def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path):
     assert not (tmp_path / "config").exists()
 
 
-def test_that_no_server_runs_is_told(folder: Path, tmp_path: Path):
+def test_that_no_server_runs_is_told(folder: Path, tmp_path: Path) -> None:
     assert run(folder, tmp_path / "config").stderr == f"no server is running in {folder} now\n"
     with claim(folder):
         assert run(folder, tmp_path / "config").stderr == ""
 
 
-def test_that_the_context_led_to_another_server_is_told(folder: Path, tmp_path: Path):
+def test_that_the_context_led_to_another_server_is_told(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "config"
     assert "led to" not in run(folder, target).stderr
     assert "led to" not in run(folder, target).stderr
@@ -263,7 +267,7 @@ def test_that_the_context_led_to_another_server_is_told(folder: Path, tmp_path: 
     assert "led to" not in run(folder, target, "--name", "second").stderr
 
 
-def test_a_server_that_listens_elsewhere_is_no_other(folder: Path):
+def test_a_server_that_listens_elsewhere_is_no_other(folder: Path) -> None:
     before = yaml.safe_load(yaml.safe_dump(ADMIN))
     before["clusters"][0]["cluster"]["certificate-authority-data"] = "Y2E="
     config = merge({}, before, "a")

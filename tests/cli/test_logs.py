@@ -27,7 +27,7 @@ def a_record(level: int, message: str, *, error: BaseException | None = None) ->
     return logging.LogRecord("steersman.net.tls", level, where, 12, message, (), found)
 
 
-def test_the_start_and_the_end_are_logged_by_default(make_server) -> None:
+def test_the_start_and_the_end_are_logged_by_default(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server("--v=0", "--etcd-prefix=/x", "--service-account-jwks-uri=https://me:secret@h/keys?key=secret")
     server.start()
     assert server.stop() == 0
@@ -44,7 +44,7 @@ def test_the_start_and_the_end_are_logged_by_default(make_server) -> None:
     assert re.search(r"ended, after \d+s$", end)
 
 
-def test_lines_of_json_are_kube_apiservers(make_server) -> None:
+def test_lines_of_json_are_kube_apiservers(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server("--logging-format=json")
     server.start()
     assert server.stop() == 0
@@ -57,7 +57,7 @@ def test_lines_of_json_are_kube_apiservers(make_server) -> None:
         assert line["v"] == 0
 
 
-def test_a_start_that_fails_is_told_in_json_too(make_server) -> None:
+def test_a_start_that_fails_is_told_in_json_too(make_server: Callable[..., ServerProcess]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         server = make_server("--logging-format=json", f"--secure-port={taken.getsockname()[1]}")
         server.launch()

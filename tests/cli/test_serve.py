@@ -14,6 +14,7 @@ import ssl
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_errors_of_the_system_name_a_file_and_no_number(error: OSError, told: st
     assert os_error_line(error, Path("/d")) == told
 
 
-def test_the_ready_line_says_where_and_how(make_server):
+def test_the_ready_line_says_where_and_how(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     assert server.url.startswith("https://127.0.0.1:")
@@ -72,7 +73,7 @@ def test_the_ready_line_says_where_and_how(make_server):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the server makes its keys itself")
-def test_a_first_start_does_not_keep_what_makes_keys(make_server):
+def test_a_first_start_does_not_keep_what_makes_keys(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     pid = server.pid
@@ -82,7 +83,7 @@ def test_a_first_start_does_not_keep_what_makes_keys(make_server):
     assert server.stop() == 0
 
 
-def test_keys_are_for_their_owner_only(make_server):
+def test_keys_are_for_their_owner_only(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
@@ -95,7 +96,7 @@ def test_keys_are_for_their_owner_only(make_server):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_order(make_server, number: signal.Signals):
+def test_a_signal_ends_it_in_order(make_server: Callable[..., ServerProcess], number: signal.Signals) -> None:
     server = make_server()
     server.start()
     with server.client() as client:
@@ -107,7 +108,9 @@ def test_a_signal_ends_it_in_order(make_server, number: signal.Signals):
         assert client.json("GET", f"{CONFIGMAPS}/kept")[0] == 200
 
 
-def test_an_open_watch_sees_its_proper_end_and_does_not_hold_up_the_server(make_server):
+def test_an_open_watch_sees_its_proper_end_and_does_not_hold_up_the_server(
+    make_server: Callable[..., ServerProcess],
+) -> None:
     server = make_server()
     server.start()
     connection = http.client.HTTPSConnection(*server.address, context=server.context(), timeout=10)
@@ -119,7 +122,7 @@ def test_an_open_watch_sees_its_proper_end_and_does_not_hold_up_the_server(make_
     assert server.wait(10) == 0
 
 
-def test_a_second_signal_ends_it_at_once(make_server):
+def test_a_second_signal_ends_it_at_once(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server("--shutdown-delay-duration=1h")
     server.start()
     server.signal(signal.SIGTERM)
@@ -131,7 +134,7 @@ def test_a_second_signal_ends_it_at_once(make_server):
     assert server.wait(5) == 1
 
 
-def test_a_signal_during_the_start_ends_it(make_server):
+def test_a_signal_during_the_start_ends_it(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.launch()
     with pytest.raises(subprocess.TimeoutExpired):
@@ -141,7 +144,7 @@ def test_a_signal_during_the_start_ends_it(make_server):
 
 
 @pytest.mark.slow
-def test_a_second_server_on_the_same_folder_is_refused(make_server):
+def test_a_second_server_on_the_same_folder_is_refused(make_server: Callable[..., ServerProcess]) -> None:
     first = make_server()
     first.start()
     second = make_server()
@@ -152,7 +155,7 @@ def test_a_second_server_on_the_same_folder_is_refused(make_server):
         assert client.request("GET", "/readyz") == (200, b"ok")
 
 
-def test_a_port_that_is_taken_is_told(make_server):
+def test_a_port_that_is_taken_is_told(make_server: Callable[..., ServerProcess]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert refusal(make_server(f"--secure-port={port}", "--bind-address=127.0.0.1")) == (
@@ -160,14 +163,14 @@ def test_a_port_that_is_taken_is_told(make_server):
         )
 
 
-def test_an_address_of_another_machine_is_told(make_server):
+def test_an_address_of_another_machine_is_told(make_server: Callable[..., ServerProcess]) -> None:
     assert refusal(make_server("--bind-address=192.0.2.77")).startswith(
         "steersman: 192.0.2.77 is not an address of this machine: --bind-address must be one"
     )
 
 
 @pytest.mark.slow
-def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
+def test_a_damaged_file_is_told_and_left_as_it_is(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     assert server.stop() == 0
@@ -181,7 +184,9 @@ def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
 
 
 @pytest.mark.slow
-def test_a_value_of_a_large_file_that_was_overwritten_is_told_at_the_start(make_server):
+def test_a_value_of_a_large_file_that_was_overwritten_is_told_at_the_start(
+    make_server: Callable[..., ServerProcess],
+) -> None:
     server = make_server()
     server.start()
     with server.client() as client:
@@ -212,7 +217,7 @@ def spoil(server: ServerProcess, key: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_unreadable_object_costs_only_its_own_resource(make_server):
+def test_an_unreadable_object_costs_only_its_own_resource(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     with server.client() as client:
@@ -234,7 +239,9 @@ def test_an_unreadable_object_costs_only_its_own_resource(make_server):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["/registry/clusterroles/admin", "/registry/namespaces/default"])
-def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_what_helps(make_server, key: str):
+def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_what_helps(
+    make_server: Callable[..., ServerProcess], key: str
+) -> None:
     server = make_server()
     server.start()
     assert server.stop() == 0
@@ -250,7 +257,7 @@ def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_wha
     assert server.stop() == 0
 
 
-def test_a_file_of_another_program_is_told(make_server, tmp_path: Path):
+def test_a_file_of_another_program_is_told(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     server = make_server()
     server.folder.mkdir()
     with sqlite3.connect(server.folder / "steersman.db") as other:
@@ -259,7 +266,7 @@ def test_a_file_of_another_program_is_told(make_server, tmp_path: Path):
     assert "steersman.db" in refusal(server)
 
 
-def test_a_folder_that_cannot_be_made_is_told(make_server, tmp_path: Path):
+def test_a_folder_that_cannot_be_made_is_told(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     server = make_server(folder=tmp_path / "file" / "data")
     server.errors = tmp_path / "stderr"
@@ -267,7 +274,7 @@ def test_a_folder_that_cannot_be_made_is_told(make_server, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_memory_leaves_no_data_behind(make_server):
+def test_memory_leaves_no_data_behind(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server("--storage=memory")
     server.start()
     with server.client() as client:
@@ -280,7 +287,7 @@ def test_memory_leaves_no_data_behind(make_server):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="limits of another process are read from /proc")
-def test_it_may_open_as_many_files_as_the_system_grants(make_server):
+def test_it_may_open_as_many_files_as_the_system_grants(make_server: Callable[..., ServerProcess]) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     server = make_server("--storage=memory")
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
@@ -294,7 +301,7 @@ def test_it_may_open_as_many_files_as_the_system_grants(make_server):
 
 
 @pytest.mark.slow
-def test_certificates_stay_from_start_to_start(make_server):
+def test_certificates_stay_from_start_to_start(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     before = {path.name: path.read_bytes() for path in server.folder.glob("*.crt")}
@@ -305,7 +312,9 @@ def test_certificates_stay_from_start_to_start(make_server):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["steersman.db", "sa.key", "ca.key", "ca.crt"])
-def test_an_empty_file_is_told_and_nothing_in_the_folder_is_changed(make_server, name: str):
+def test_an_empty_file_is_told_and_nothing_in_the_folder_is_changed(
+    make_server: Callable[..., ServerProcess], name: str
+) -> None:
     server = make_server()
     server.start()
     server.kill() if name == "steersman.db" else server.stop()  # killed, it leaves its log of writes beside the file
@@ -320,7 +329,7 @@ def test_an_empty_file_is_told_and_nothing_in_the_folder_is_changed(make_server,
     assert files() == before
 
 
-def test_a_file_in_place_of_the_folder_is_told(make_server, tmp_path: Path):
+def test_a_file_in_place_of_the_folder_is_told(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     server = make_server(folder=tmp_path / "file")
     server.errors = tmp_path / "stderr"
@@ -328,7 +337,7 @@ def test_a_file_in_place_of_the_folder_is_told(make_server, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server):
+def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     assert server.stop() == 0
@@ -338,7 +347,9 @@ def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server)
 
 
 @pytest.mark.slow
-def test_the_administrators_kubeconfig_works_beside_a_certificate_that_was_given(make_server, tmp_path: Path):
+def test_the_administrators_kubeconfig_works_beside_a_certificate_that_was_given(
+    make_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     given = ensure_certificates(tmp_path / "given", ["localhost"])
     server = make_server(f"--tls-cert-file={given.server}", f"--tls-private-key-file={given.server_key}")
     server.start()
@@ -356,7 +367,7 @@ def test_the_administrators_kubeconfig_works_beside_a_certificate_that_was_given
 
 
 @pytest.mark.slow
-def test_keys_that_others_can_read_are_told_and_serve(make_server):
+def test_keys_that_others_can_read_are_told_and_serve(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     assert server.stop() == 0

@@ -44,7 +44,7 @@ def test_only_expected_errors_are_ignored(reason: str, *, ends: bool) -> None:
         raise ValueError("other")
 
 
-def ignored_by_hand(source: str) -> Iterator[int]:
+def handlers_by_hand(source: str) -> Iterator[int]:
     """Yield the lines of `except StatusError` handlers that only re-raise unless a predicate of this package holds."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Try) or len(node.handlers) > 1 or node.orelse or node.finalbody:
@@ -63,11 +63,11 @@ def ignored_by_hand(source: str) -> Iterator[int]:
 
 def test_expected_errors_are_ignored_in_one_way() -> None:
     by_hand = "try:\n    f()\nexcept StatusError as error:\n    if not is_not_found(error):\n        raise\n"
-    assert list(ignored_by_hand(by_hand)) == [3]
-    assert list(ignored_by_hand(by_hand + "    g()\n")) == []
+    assert list(handlers_by_hand(by_hand)) == [3]
+    assert list(handlers_by_hand(by_hand + "    g()\n")) == []
     found = {
         str(path.relative_to(SOURCE)): lines
         for path in SOURCE.rglob("*.py")
-        if "except StatusError" in (source := path.read_text()) and (lines := list(ignored_by_hand(source)))
+        if "except StatusError" in (source := path.read_text()) and (lines := list(handlers_by_hand(source)))
     }
     assert found == {}

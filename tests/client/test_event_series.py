@@ -12,7 +12,7 @@ from tests.controllers.waiting import eventually
 ABOUT = ObjectReference(kind="Pod", namespace="default", name="p", uid="u", api_version="v1")
 
 
-async def told(client: Client) -> list[Event]:
+async def listed_events(client: Client) -> list[Event]:
     return (await client.list(NEW_EVENTS, "default")).items
 
 
@@ -28,7 +28,7 @@ async def test_the_second_of_the_same_makes_a_series_and_another_reason_does_not
     await eventually(written)
     recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "z")
     await eventually(written)
-    found = {each.reason: each for each in await told(client)}
+    found = {each.reason: each for each in await listed_events(client)}
     assert {reason: each.series and each.series.count for reason, each in found.items()} == {"Failed": 2, "Other": None}
     assert (len(found["Failed"].note), found["Failed"].note[-4:]) == (1024, " ...")
     assert found["Failed"].reporting_controller == "tester"

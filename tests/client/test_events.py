@@ -22,7 +22,7 @@ async def recorder(client: Client) -> AsyncIterator[Recorder]:
     await broadcaster.stop()
 
 
-async def told(client: Client) -> list[Event]:
+async def listed_events(client: Client) -> list[Event]:
     return (await client.list(EVENTS, "default")).items
 
 
@@ -31,10 +31,10 @@ async def test_what_repeats_is_counted(client: Client, recorder: Recorder) -> No
         recorder.event(ABOUT, "Normal", "Again", "the same")
 
     async def counted() -> bool:
-        return [(each.message, each.count) for each in await told(client)] == [("the same", 3)]
+        return [(each.message, each.count) for each in await listed_events(client)] == [("the same", 3)]
 
     await eventually(counted)
-    (event,) = await told(client)
+    (event,) = await listed_events(client)
     assert (event.source.component, event.reporting_component, event.type) == ("tester", "tester", "Normal")
 
 
@@ -43,14 +43,16 @@ async def test_from_the_tenth_on_what_is_alike_is_combined(client: Client, recor
         recorder.event(ABOUT, "Normal", "Alike", f"number {number}")
 
     async def combined() -> Event | None:
-        found = [each for each in await told(client) if each.message.startswith("(combined from similar events): ")]
+        found = [
+            each for each in await listed_events(client) if each.message.startswith("(combined from similar events): ")
+        ]
         return found[0] if found and found[0].count == 3 else None
 
     event = await eventually(combined)
     assert event is not None
     assert event.message == "(combined from similar events): number 11"
     assert (event.source.component, event.reporting_component) == ("tester", "")
-    assert len(await told(client)) == 10
+    assert len(await listed_events(client)) == 10
 
 
 async def test_a_flood_about_one_object_is_left_out(client: Client, recorder: Recorder) -> None:
@@ -59,7 +61,7 @@ async def test_a_flood_about_one_object_is_left_out(client: Client, recorder: Re
     recorder.event(ObjectReference(kind="Pod", namespace="default", name="q", uid="v"), "Normal", "Last", "x")
 
     async def last() -> bool:
-        return any(each.reason == "Last" for each in await told(client))
+        return any(each.reason == "Last" for each in await listed_events(client))
 
     await eventually(last)
-    assert len(await told(client)) == 26
+    assert len(await listed_events(client)) == 26

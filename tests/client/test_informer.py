@@ -24,7 +24,7 @@ def config_map(name: str, **labels: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace="default", labels=labels))
 
 
-async def until(told: Callable[[], bool]) -> None:
+async def wait_until(told: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not told():  # noqa: ASYNC110 - nothing else tells of it
             await asyncio.sleep(0.001)
@@ -51,7 +51,7 @@ async def test_it_has_what_was_there_and_what_comes(client: Client, informer: In
     await client.patch(CONFIG_MAPS, "before", "default", {"metadata": {"labels": {"app": "b"}}})
     await client.delete(CONFIG_MAPS, "after", "default")
     ours = [("", "before"), ("", "after"), ("before", "before"), ("after", "")]
-    await until(lambda: [each for each in changes if set(each) <= {"", "before", "after"}] == ours)
+    await wait_until(lambda: [each for each in changes if set(each) <= {"", "before", "after"}] == ours)
     assert [obj.metadata.name for obj in informer.indexed("app", "b")] == ["before"]
     assert informer.indexed("app", "a") == []
     assert informer.get("default", "after") is None
@@ -79,7 +79,7 @@ async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
         made = config_map(name)
         made.data = {f"k{number}": "v" for number in range(size)}
         await client.create(CONFIG_MAPS, made)
-    await until(lambda: "larger" in told)
+    await wait_until(lambda: "larger" in told)
     assert told == ["large", "small", "larger"]
     assert (on_loop["large"], on_loop["larger"]) == (False, False)
 
@@ -91,7 +91,7 @@ async def test_a_handler_that_comes_late_is_told_of_what_is_there(informer: Info
     assert "before" in told
 
 
-class Cutting:
+class CutWatches:
     """A transport that cuts watches after their first events, and once answers that the resourceVersion has expired."""
 
     def __init__(self, through: Transport) -> None:
@@ -114,7 +114,7 @@ class Cutting:
 
 
 async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> None:
-    cutting = Cutting(client._transport)
+    cutting = CutWatches(client._transport)
     await client.create(CONFIG_MAPS, config_map("goes"))
     await client.create(CONFIG_MAPS, config_map("comes-again"))
     informer = Informer(Client(cutting, "tests"), CONFIG_MAPS)
@@ -127,7 +127,7 @@ async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> N
     await client.create(CONFIG_MAPS, config_map("comes-again", now="new"))
     await client.create(CONFIG_MAPS, config_map("came"))
     await cutting.running[0].aclose()
-    await until(lambda: informer.get("default", "came") is not None)
+    await wait_until(lambda: informer.get("default", "came") is not None)
     assert informer.get("default", "goes") is None
     assert sorted(gone) == ["comes-again", "goes"]
     again = informer.get("default", "comes-again")
@@ -136,7 +136,7 @@ async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> N
     await informer.stop()
 
 
-class Expired:
+class ExpiredResponse:
     """The error response to a request with an expired resourceVersion."""
 
     status = 410
@@ -154,7 +154,7 @@ class Expired:
         pass
 
 
-class Forgetful:
+class ExpiringServer:
     """A transport to a server on which every watch is expired."""
 
     def __init__(self) -> None:
@@ -163,14 +163,14 @@ class Forgetful:
     async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
         self.watches += 1
         await asyncio.sleep(0)
-        return Expired()
+        return ExpiredResponse()
 
     async def aclose(self) -> None:
         pass
 
 
 async def test_a_server_to_which_every_watch_is_too_old_is_not_asked_all_the_time() -> None:
-    transport = Forgetful()
+    transport = ExpiringServer()
     informer = Informer(Client(transport, "tests"), CONFIG_MAPS)
     informer.start()
     for _ in range(200):
@@ -179,7 +179,7 @@ async def test_a_server_to_which_every_watch_is_too_old_is_not_asked_all_the_tim
     await informer.stop()
 
 
-class Old:
+class OldServer:
     """A transport to a server before 1.32: without initial events, and with unknown members in objects."""
 
     def __init__(self, through: Transport) -> None:
@@ -188,13 +188,17 @@ class Old:
 
     async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
         self.targets.append(target)
-        return Refused() if "sendInitialEvents" in target else await self._through.send(method, target, fields, body)
+        return (
+            RefusedResponse()
+            if "sendInitialEvents" in target
+            else await self._through.send(method, target, fields, body)
+        )
 
     async def aclose(self) -> None:
         await self._through.aclose()
 
 
-class Refused(Expired):
+class RefusedResponse(ExpiredResponse):
     """The error response to an unknown option."""
 
     status = 422
@@ -206,20 +210,20 @@ class Refused(Expired):
 async def test_a_server_without_initial_events_is_asked_for_lists(client: Client) -> None:
     for name in ("a", "b"):
         await client.create(CONFIG_MAPS, config_map(name, app="x"))
-    old = Old(client._transport)
+    old = OldServer(client._transport)
     informer = Informer(Client(old, "tests"), CONFIG_MAPS, namespace="default", label_selector="app=x")
     informer.start()
     await informer.wait_for_first_attempt()
     assert sorted(each.metadata.name for each in informer) == ["a", "b"]
     await client.create(CONFIG_MAPS, config_map("c", app="x"))
-    await until(lambda: informer.get("default", "c") is not None)
+    await wait_until(lambda: informer.get("default", "c") is not None)
     await informer.stop()
     assert [each.partition("?")[0] for each in old.targets] == ["/api/v1/namespaces/default/configmaps"] * 3
     assert ["watch" in each for each in old.targets] == [True, False, True]
 
 
 async def test_the_first_attempt_tells_why_nothing_can_be_followed() -> None:
-    informer = Informer(Client(Forgetful(), "tests"), CONFIG_MAPS)
+    informer = Informer(Client(ExpiringServer(), "tests"), CONFIG_MAPS)
     informer.start()
     with pytest.raises(StatusError) as refused:
         await informer.wait_for_first_attempt()
@@ -241,7 +245,7 @@ async def test_more_than_there_is_room_for_is_not_kept(client: Client, caplog: p
 
     informer.on_change(changed)
     informer.start()
-    await until(lambda: "configmaps cannot be followed" in caplog.text and not here)
+    await wait_until(lambda: "configmaps cannot be followed" in caplog.text and not here)
     assert 0 < most < 40
     assert not informer.has_synced
     assert not len(informer)

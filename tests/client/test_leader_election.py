@@ -16,7 +16,7 @@ from steersman.testing import Environment
 from steersman.testing.clock import Clock
 
 
-class Cut:
+class Disconnectable:
     """A transport that can be disconnected."""
 
     def __init__(self, through: Transport) -> None:
@@ -36,7 +36,7 @@ class Candidate:
     """A candidate whose work never ends."""
 
     def __init__(self, transport: Transport, name: str) -> None:
-        self.transport = Cut(transport)
+        self.transport = Disconnectable(transport)
         self.leads = False
         self.elector = LeaderElector(Client(self.transport, "tests"), "kube-system", "work", name)
         self.task = asyncio.create_task(self.elector.lead(self._work))

@@ -40,7 +40,7 @@ def test_without_a_file_there_is_one_node() -> None:
     assert [each.name for each in Configuration().simulated_nodes()] == ["node-0"]
 
 
-def test_objects_are_beside_the_file(tmp_path: Path) -> None:
+def test_objects_are_found_relative_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "app.yaml").write_text("")
     assert load(tmp_path, "objects: [app.yaml]").objects == (tmp_path / "app.yaml",)
 
@@ -52,14 +52,14 @@ def test_a_file_leaves_the_scheduler_on_and_serving_local_off(tmp_path: Path) ->
     assert (found.schedules, found.serve_local) == (True, True)
 
 
-def test_a_file_that_cannot_be_read_is_told_in_a_few_words(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_briefly(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         Configuration.load(tmp_path / "missing.yaml")
     assert str(refused.value) == f"{tmp_path}/missing.yaml: No such file or directory"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("nodes: 3", "array"),
         ("nodes: [{nmae: a}]", "nmae"),
@@ -69,23 +69,23 @@ def test_a_file_that_cannot_be_read_is_told_in_a_few_words(tmp_path: Path) -> No
         ("nodes: []\nnodes: []", 'cluster.yaml: line 2: key "nodes" already set in map'),
     ],
 )
-def test_what_is_wrong_is_told(text: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+def test_errors_in_files_are_reported(text: str, reported: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=reported):
         load(tmp_path, text)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("nodes: [{name: a}, {name: a}]", "two nodes are called a-0"),
         ("nodes: [{count: -1}]", "-1 nodes: from 0 to"),
         ("nodes: [{capacity: {cpu: lots}}]", "capacity of nodes 'node': cpu: "),
     ],
 )
-def test_what_is_wrong_with_nodes_names_the_file(text: str, told: str, tmp_path: Path) -> None:
+def test_what_is_wrong_with_nodes_names_the_file(text: str, reported: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load(tmp_path, text).simulated_nodes()
-    assert str(refused.value).startswith(f"{tmp_path}/cluster.yaml: {told}")
+    assert str(refused.value).startswith(f"{tmp_path}/cluster.yaml: {reported}")
 
 
 def test_quantities_may_be_numbers(tmp_path: Path) -> None:
@@ -94,28 +94,28 @@ def test_quantities_may_be_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "told"),
+    ("group", "reported"),
     [
         (NodeGroup("Worker_1"), 'Node "Worker_1-0" is invalid: metadata.name: '),
         (NodeGroup(labels={"a b": "c"}), 'Node "node-0" is invalid: metadata.labels: '),
     ],
 )
-async def test_a_node_that_is_refused_ends_the_start(group: NodeGroup, told: str, tmp_path: Path) -> None:
+async def test_a_node_that_is_refused_ends_the_start(group: NodeGroup, reported: str, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     options = Options(data_dir=tmp_path / "data", storage="memory", listen=False)
     with pytest.raises(ConfigurationError) as refused:
         await Cluster(options, Configuration((group,), file=file)).start()
-    assert str(refused.value).startswith(f"{file}: {told}")
+    assert str(refused.value).startswith(f"{file}: {reported}")
 
 
 @pytest.mark.parametrize(
-    ("groups", "told"),
+    ("groups", "reported"),
     [
         ((NodeGroup(), NodeGroup()), "two nodes are called node-0"),
         ((NodeGroup(count=40_000),), "from 0 to 32768"),
         ((NodeGroup(capacity={"cpu": "many"}),), "cpu"),
     ],
 )
-def test_nodes_that_cannot_be_are_told(groups: tuple[NodeGroup, ...], told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+def test_invalid_nodes_are_reported(groups: tuple[NodeGroup, ...], reported: str) -> None:
+    with pytest.raises(ConfigurationError, match=reported):
         Configuration(groups).simulated_nodes()

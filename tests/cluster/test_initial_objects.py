@@ -13,6 +13,8 @@ from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.initial_objects import read_manifests
 from steersman.controlplane.options import Options
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 WIDGET = """
 apiVersion: example.com/v1
 kind: Widget
@@ -67,20 +69,20 @@ async def test_a_kind_that_nothing_makes_be_served_is_not_waited_for(tmp_path: P
     folder = tmp_path / "objects"
     folder.mkdir()
     (folder / "1.yaml").write_text("apiVersion: apps/v1\nkind: Deploymnt\nmetadata: {name: a}\n")
-    told = r"1.yaml: Deploymnt a: no such kind is served in apps/v1, did you mean Deployment\?$"
-    with pytest.raises(ConfigurationError, match=told):
+    reported = r"1.yaml: Deploymnt a: no such kind is served in apps/v1, did you mean Deployment\?$"
+    with pytest.raises(ConfigurationError, match=reported):
         await start(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("a: [", "1.yaml: line 2, column 1: did not find expected node content"),
         ("- 1", "says its kind and apiVersion"),
         ("{kind: A, apiVersion: v1}", "A has no name"),
     ],
 )
-def test_files_that_are_no_manifests_are_told(text: str, told: str, tmp_path: Path) -> None:
+def test_files_that_are_no_manifests_are_reported(text: str, reported: str, tmp_path: Path) -> None:
     (tmp_path / "1.yaml").write_text(text)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=reported):
         read_manifests([tmp_path])

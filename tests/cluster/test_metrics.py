@@ -70,7 +70,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run
         await cluster.stop()
 
 
-async def test_usage_of_pods_and_nodes_is_told(running: Running) -> None:
+async def test_usage_of_pods_and_nodes_is_reported(running: Running) -> None:
     (pod,) = (await running.get(f"{METRICS}/pods"))["items"]
     assert pod["containers"] == [{"name": "c", "usage": {"cpu": "55m", "memory": "16Mi"}}]
     assert pod["metadata"]["labels"] == {"app": "web"}
@@ -109,8 +109,8 @@ async def test_what_is_not_measured_is_not_found(running: Running) -> None:
     )
     await running.client.create(PODS, waiting)
     await running.clock.settle()
-    told = '404 podmetrics.metrics.k8s.io "default/waits" not found'
-    assert await running.refused(f"{METRICS}/namespaces/default/pods/waits") == told
+    reported = '404 podmetrics.metrics.k8s.io "default/waits" not found'
+    assert await running.refused(f"{METRICS}/namespaces/default/pods/waits") == reported
     assert len((await running.get(f"{METRICS}/pods"))["items"]) == 1
     await running.client.delete(PODS, "waits", "default")
 
@@ -150,7 +150,7 @@ async def test_external_metrics_are_in_a_config_map(running: Running) -> None:
     assert (value["metricName"], value["metricLabels"], value["value"]) == ("tasks", {"queue": "mail"}, "30")
 
 
-async def test_who_may_not_ask_is_told_nothing(running: Running) -> None:
+async def test_metrics_are_refused_without_permission(running: Running) -> None:
     somebody = running.as_user("somebody", "system:authenticated")
     for path in (f"{METRICS}/nodes", f"{CUSTOM}/v1beta2/namespaces/default/pods/web/hits", f"{EXTERNAL}/tasks"):
         with pytest.raises(StatusError) as raised:

@@ -65,7 +65,7 @@ def test_a_file_of_stages_alone_is_a_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("stages: [none.yaml]", "none.yaml is not there"),
         ("stages: [other.yaml]", "other.yaml: no Stage of kwok.x-k8s.io is there"),
@@ -74,12 +74,12 @@ def test_a_file_of_stages_alone_is_a_configuration(tmp_path: Path) -> None:
         ("seed: x", "Expected `int | null`, got `str`"),
     ],
 )
-def test_what_cannot_be_is_told(tmp_path: Path, text: str, told: str) -> None:
+def test_invalid_stages_are_reported(tmp_path: Path, text: str, reported: str) -> None:
     (tmp_path / "other.yaml").write_text("kind: Other")
     (tmp_path / "broken.yaml").write_text(documents(stage("mine", selector={}, next={"statusTemplate": "{{ none }}"})))
     with pytest.raises(ConfigurationError) as refused:
         stages_of(load(tmp_path, text))
-    assert told in str(refused.value)
+    assert reported in str(refused.value)
 
 
 async def test_pods_of_a_cluster_follow_its_stages(tmp_path: Path) -> None:

@@ -79,8 +79,8 @@ async def test_certificates_are_signed_by_the_clusters_authority(client: Client,
     found.verify_directly_issued_by(x509.load_pem_x509_certificate((tmp_path / "ca.crt").read_bytes()))
 
 
-async def test_nodes_are_told_for_how_long_they_may_go_by_what_they_know(client: Client) -> None:
-    async def told() -> str | None:
+async def test_nodes_have_an_annotation_how_long_they_may_cache_objects(client: Client) -> None:
+    async def reported() -> str | None:
         return (await client.get(NODES, "node-0")).metadata.annotations.get("node.alpha.kubernetes.io/ttl")
 
-    assert await eventually(told) == "0"
+    assert await eventually(reported) == "0"

@@ -134,7 +134,9 @@ def on_its_own_server(file: Path, folder: Path, flags: tuple[str, ...]) -> Outco
 
 @pytest.mark.slow
 @pytest.mark.parametrize("area", areas())
-def test_an_area_passes_in_full(area: str, server_with, storing: Storing, tmp_path: Path):
+def test_an_area_passes_in_full(
+    area: str, server_with: Callable[[tuple[str, ...]], Server], storing: Storing, tmp_path: Path
+) -> None:
     if not SCENARIOS.is_dir():
         pytest.skip(f"no scenarios at {SCENARIOS}")
     found = place(area)
@@ -163,19 +165,19 @@ def scenario(tmp_path: Path) -> Path:
     return file
 
 
-def test_an_answer_that_agrees_passes(scenario: Path, server_with):
+def test_an_answer_that_agrees_passes(scenario: Path, server_with: Callable[[tuple[str, ...]], Server]) -> None:
     outcome = check(server_with(USUAL_FLAGS), scenario)
     assert (outcome.passed, outcome.failed, outcome.error) == (1, [], None)
 
 
-def test_an_answer_that_differs_fails(scenario: Path, server_with):
+def test_an_answer_that_differs_fails(scenario: Path, server_with: Callable[[tuple[str, ...]], Server]) -> None:
     golden(scenario).write_text('[{"step": 1, "title": "GET /livez", "code": 200, "body": "not ok"}]')
     outcome = check(server_with(USUAL_FLAGS), scenario)
     assert outcome.passed == 0
     assert outcome.failed[0][1] == ['body: "ok", want "not ok"']
 
 
-def test_a_server_that_is_not_there_fails_every_step(scenario: Path):
+def test_a_server_that_is_not_there_fails_every_step(scenario: Path) -> None:
     outcome = check(Server("https://127.0.0.1:1", None), scenario)
     assert outcome.passed == 0
     assert len(outcome.failed) == 1

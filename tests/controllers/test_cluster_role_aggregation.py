@@ -18,10 +18,10 @@ async def resources(client: Client, name: str) -> set[str]:
 async def test_the_default_roles_have_rules_and_take_more(run: Run) -> None:
     client = await run(ClusterRoleAggregationController)
 
-    async def filled() -> bool:
+    async def are_aggregated() -> bool:
         return "pods" in await resources(client, "view") and "roles" in await resources(client, "admin")
 
-    await eventually(filled)
+    await eventually(are_aggregated)
     made = ClusterRole(
         metadata=ObjectMeta(name="widgets", labels={"rbac.authorization.k8s.io/aggregate-to-view": "true"}),
         rules=[PolicyRule(api_groups=["example.com"], resources=["widgets"], verbs=["get"])],

@@ -22,7 +22,7 @@ from tests.controllers.waiting import Run, eventually
 NEW_YEAR = times.unix(f"{times.now()[:4]}-01-01T00:00:00Z")
 
 
-async def past(client: Client, name: str = "c", **spec: Any) -> None:
+async def create_old(client: Client, name: str = "c", **spec: Any) -> None:
     """Create a CronJob that has not been reconciled for years."""
     spec.setdefault("schedule", "@yearly")
     job = JobTemplateSpec(
@@ -30,10 +30,10 @@ async def past(client: Client, name: str = "c", **spec: Any) -> None:
     )
     given = CronJobSpec(job_template=job, suspend=True, **spec)
     await client.create(CRON_JOBS, CronJob(metadata=ObjectMeta(name=name, namespace="default"), spec=given))
-    await again(client, name)
+    await reset_last_schedule(client, name)
 
 
-async def again(client: Client, name: str = "c") -> None:
+async def reset_last_schedule(client: Client, name: str = "c") -> None:
     """Make the controller look at the last years once more."""
     status = {"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}}
     await client.patch(CRON_JOBS, name, "default", {"spec": {"suspend": True}})
@@ -41,7 +41,7 @@ async def again(client: Client, name: str = "c") -> None:
     await client.patch(CRON_JOBS, name, "default", {"spec": {"suspend": False}})
 
 
-async def get(client: Client) -> CronJob:
+async def get_cron_job(client: Client) -> CronJob:
     return await client.get(CRON_JOBS, "c", "default")
 
 
@@ -49,11 +49,11 @@ async def jobs(client: Client) -> list[Job]:
     return (await client.list(JOBS, "default")).items
 
 
-async def active(client: Client) -> list[str]:
-    return [each.name for each in (await get(client)).status.active]
+async def active_jobs(client: Client) -> list[str]:
+    return [each.name for each in (await get_cron_job(client)).status.active]
 
 
-async def told(client: Client, reason: str) -> str:
+async def message_of_event(client: Client, reason: str) -> str:
     found = [each.message for each in (await client.list(EVENTS, "default")).items if each.reason == reason]
     return found[0] if found else ""
 
@@ -69,30 +69,30 @@ async def finish(client: Client, job: Job) -> None:
 
 async def test_the_last_time_that_was_missed_is_made_up_for(run: Run) -> None:
     client = await run(CronJobController)
-    await past(client)
+    await create_old(client)
     name = f"c-{NEW_YEAR // 60}"
-    await eventually(lambda: active(client))
+    await eventually(lambda: active_jobs(client))
     (job,) = await jobs(client)
     assert job.metadata.name == name
     assert job.metadata.labels["a"] == "b"
     annotation = job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     assert times.unix(annotation) == NEW_YEAR
-    assert (await get(client)).status.last_schedule_time == annotation
-    assert await eventually(lambda: told(client, "SuccessfulCreate")) == f"Created job {name}"
+    assert (await get_cron_job(client)).status.last_schedule_time == annotation
+    assert await eventually(lambda: message_of_event(client, "SuccessfulCreate")) == f"Created job {name}"
     await finish(client, job)
 
-    async def ended() -> bool:
-        status = (await get(client)).status
+    async def is_inactive() -> bool:
+        status = (await get_cron_job(client)).status
         return not status.active and bool(status.last_successful_time)
 
-    await eventually(ended)
+    await eventually(is_inactive)
     expected = f"Saw completed job: {name}, condition: Complete"
-    assert await eventually(lambda: told(client, "SawCompletedJob")) == expected
+    assert await eventually(lambda: message_of_event(client, "SawCompletedJob")) == expected
 
 
 async def test_times_are_those_of_the_zone(run: Run) -> None:
     client = await run(CronJobController)
-    await past(client, schedule="30 12 1 1 *", time_zone="America/New_York")
+    await create_old(client, schedule="30 12 1 1 *", time_zone="America/New_York")
     (job,) = await eventually(lambda: jobs(client))
     annotation = job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     assert annotation.endswith("-01-01T12:30:00-05:00")
@@ -100,24 +100,24 @@ async def test_times_are_those_of_the_zone(run: Run) -> None:
 
 async def test_a_job_that_runs_forbids_another(run: Run) -> None:
     client = await run(CronJobController)
-    await past(client, concurrency_policy="Forbid")
-    await eventually(lambda: active(client))
+    await create_old(client, concurrency_policy="Forbid")
+    await eventually(lambda: active_jobs(client))
     await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": True, "schedule": "0 0 2 1 *"}})
-    await again(client)
+    await reset_last_schedule(client)
     text = "Not starting job because prior execution is running and concurrency policy is Forbid"
-    assert await eventually(lambda: told(client, "JobAlreadyActive")) == text
+    assert await eventually(lambda: message_of_event(client, "JobAlreadyActive")) == text
     assert len(await jobs(client)) == 1
 
 
 async def test_a_job_that_runs_is_replaced(run: Run) -> None:
     client = await run(CronJobController)
-    await past(client, concurrency_policy="Replace")
-    (first,) = await eventually(lambda: active(client))
+    await create_old(client, concurrency_policy="Replace")
+    (first,) = await eventually(lambda: active_jobs(client))
     await client.patch(CRON_JOBS, "c", "default", {"spec": {"suspend": True, "schedule": "0 0 2 1 *"}})
-    await again(client)
+    await reset_last_schedule(client)
 
     async def replaced() -> bool:
-        found = await active(client)
+        found = await active_jobs(client)
         return len(found) == 1 and found != [first] and [job.metadata.name for job in await jobs(client)] == found
 
     await eventually(replaced)
@@ -125,14 +125,14 @@ async def test_a_job_that_runs_is_replaced(run: Run) -> None:
 
 async def test_old_jobs_go_when_the_history_is_full(run: Run) -> None:
     client = await run(CronJobController)
-    await past(client, successful_jobs_history_limit=0)
+    await create_old(client, successful_jobs_history_limit=0)
     (job,) = await eventually(lambda: jobs(client))
     await finish(client, job)
 
-    async def gone() -> bool:
+    async def are_deleted() -> bool:
         return not await jobs(client)
 
-    await eventually(gone)
+    await eventually(are_deleted)
 
 
 async def test_a_long_schedule_is_read_once_and_beside_the_loop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,25 +145,25 @@ async def test_a_long_schedule_is_read_once_and_beside_the_loop(run: Run, monkey
     monkeypatch.setattr(controller, "parse_schedule", noted)
     client = await run(CronJobController)
     long = "0," * 1000 + "0 0 1 1 *"
-    await past(client, schedule=long, time_zone="Etc/UTC")
-    await eventually(lambda: active(client))
+    await create_old(client, schedule=long, time_zone="Etc/UTC")
+    await eventually(lambda: active_jobs(client))
     assert read == [(f"TZ=Etc/UTC {long}", False)]
 
 
 async def test_what_has_come_of_a_new_schedule_is_not_made_up_for(run: Run) -> None:
     client = await run(CronJobController)
-    await past(client, schedule="0 0 30 2 *")
-    await eventually(lambda: told(client, "InvalidSchedule"))
+    await create_old(client, schedule="0 0 30 2 *")
+    await eventually(lambda: message_of_event(client, "InvalidSchedule"))
     await client.patch(CRON_JOBS, "c", "default", {"spec": {"schedule": "@yearly"}})
-    await past(client, "later")
+    await create_old(client, "later")
     assert [each.metadata.name for each in await eventually(lambda: jobs(client))] == [f"later-{NEW_YEAR // 60}"]
 
 
 async def test_a_schedule_that_never_comes_is_told_of(run: Run) -> None:
     client = await run(CronJobController)
-    await past(client, schedule="0 0 30 2 *")
+    await create_old(client, schedule="0 0 30 2 *")
     text = "invalid schedule: 0 0 30 2 * : time difference between two schedules is less than 1 second"
-    assert await eventually(lambda: told(client, "InvalidSchedule")) == text
+    assert await eventually(lambda: message_of_event(client, "InvalidSchedule")) == text
 
 
 def cron_job(last: str, deadline: int | None = None) -> CronJob:

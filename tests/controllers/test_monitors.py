@@ -43,19 +43,19 @@ async def test_what_others_follow_is_followed_once() -> None:
         assert followed[CONFIG_MAPS] is whole
         assert followed[SECRETS] is not some
 
-        async def gone() -> bool:
+        async def is_reported_gone() -> bool:
             return ("configmaps", "a", "") in told
 
-        async def there() -> bool:
+        async def is_reported() -> bool:
             return whole.get("default", "b") is not None
 
         await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
         await client.delete(CONFIG_MAPS, "a", "default")
-        await eventually(gone)
+        await eventually(is_reported_gone)
         assert [each for each in told if "a" in each] == [("configmaps", "", "a"), ("configmaps", "a", "")]
         await monitors.stop()
         await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="b", namespace="default")))
-        await eventually(there)
+        await eventually(is_reported)
         await informers.stop()
 
 

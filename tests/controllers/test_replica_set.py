@@ -46,7 +46,7 @@ async def events(client: Client, reason: str) -> list[Event]:
 
 async def test_as_many_pods_are_made_as_are_asked_for_and_told_of(run: Run) -> None:
     client = await run(ReplicaSetController)
-    made = await make(client, 3)
+    is_recovered = await make(client, 3)
 
     async def all_made() -> bool:
         return (await status(client))["replicas"] == 3 and len(await events(client, "SuccessfulCreate")) == 3
@@ -54,7 +54,7 @@ async def test_as_many_pods_are_made_as_are_asked_for_and_told_of(run: Run) -> N
     await eventually(all_made)
     pods = await pods_of(client)
     assert {pod.metadata.generate_name for pod in pods} == {"rs-"}
-    assert {each.uid for pod in pods for each in pod.metadata.owner_references} == {made.metadata.uid}
+    assert {each.uid for pod in pods for each in pod.metadata.owner_references} == {is_recovered.metadata.uid}
     event = (await events(client, "SuccessfulCreate"))[0]
     assert event.source.component == "replicaset-controller"
     assert event.message.startswith("Created pod: rs-")
@@ -133,13 +133,13 @@ async def test_pods_are_adopted_and_released_by_their_labels(run: Run) -> None:
     client = await run(ReplicaSetController)
     mine = Pod(metadata=ObjectMeta(name="mine", namespace="default", labels=LABELS), spec=template().spec)
     await client.create(PODS, mine)
-    made = await make(client, 1)
+    is_recovered = await make(client, 1)
 
     async def owners() -> list[str]:
         return [each.uid for each in (await client.get(PODS, "mine", "default")).metadata.owner_references]
 
-    assert await eventually(owners) == [made.metadata.uid]
-    await eventually(lambda: _is(status(client), "replicas", 1))
+    assert await eventually(owners) == [is_recovered.metadata.uid]
+    await eventually(lambda: _member_equals(status(client), "replicas", 1))
     await client.patch(PODS, "mine", "default", {"metadata": {"labels": {"app": "other"}}})
 
     async def released() -> bool:
@@ -148,7 +148,7 @@ async def test_pods_are_adopted_and_released_by_their_labels(run: Run) -> None:
     await eventually(released)
 
 
-async def _is(found: Any, name: str, value: Any) -> bool:
+async def _member_equals(found: Any, name: str, value: Any) -> bool:
     return bool((await found)[name] == value)
 
 
@@ -170,16 +170,16 @@ async def test_a_refused_pod_is_told_of_until_it_can_be_made(run: Run) -> None:
     assert "is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0" in condition.message
     await client.delete(QUOTAS, "q", "default")
 
-    async def made() -> bool:
+    async def is_recovered() -> bool:
         return bool(await pods_of(client)) and not await conditions()
 
-    await eventually(made)
+    await eventually(is_recovered)
 
 
 async def test_pods_are_available_when_they_have_been_ready_for_long_enough(run: Run) -> None:
     client = await run(ReplicaSetController)
     await make(client, 2, min_ready_seconds=3600)
-    await eventually(lambda: _is(status(client), "replicas", 2))
+    await eventually(lambda: _member_equals(status(client), "replicas", 2))
     await run_pods(client, count=1, since="2024-01-01T00:00:00Z")
     await run_pods(client)
 
@@ -196,5 +196,5 @@ async def test_nothing_is_made_for_a_set_that_is_being_deleted(run: Run) -> None
     await client.patch(REPLICA_SETS, "rs", "default", {"metadata": {"finalizers": ["example.com/keep"]}})
     await client.delete(REPLICA_SETS, "rs", "default")
     await client.delete(PODS, pod.metadata.name, "default")
-    await eventually(lambda: _is(status(client), "replicas", 0))
+    await eventually(lambda: _member_equals(status(client), "replicas", 0))
     assert await pods_of(client) == []

@@ -16,10 +16,10 @@ async def test_its_pods_are_made_and_counted(run: Run) -> None:
     metadata = ObjectMeta(name="rc", namespace="default")
     await client.create(REPLICATION_CONTROLLERS, ReplicationController(metadata=metadata, spec=spec))
 
-    async def made() -> bool:
+    async def are_created() -> bool:
         return len(await pods_of(client)) == 2
 
-    await eventually(made)
+    await eventually(are_created)
     await run_pods(client)
 
     async def counted() -> bool:

@@ -12,7 +12,7 @@ from tests.controllers.kubelet import template
 from tests.controllers.waiting import Run, eventually
 
 
-async def finish(client: Client, name: str, seconds: int) -> None:
+async def create_finished_job(client: Client, name: str, seconds: int) -> None:
     spec = JobSpec(template=template(restart_policy="Never"), ttl_seconds_after_finished=seconds)
     job = await client.create(JOBS, Job(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
     now = times.now()
@@ -25,8 +25,8 @@ async def finish(client: Client, name: str, seconds: int) -> None:
 
 async def test_a_job_goes_when_its_time_is_over_and_what_it_owns_first(run: Run) -> None:
     client = await run(TTLAfterFinishedController)
-    await finish(client, "later", 3600)
-    await finish(client, "soon", 1)
+    await create_finished_job(client, "later", 3600)
+    await create_finished_job(client, "soon", 1)
 
     async def being_deleted() -> list[tuple[str, list[str]]]:
         found = (await client.list(JOBS, "default")).items

@@ -60,14 +60,14 @@ def why(read: Callable[[], Any]) -> str:
 # The file
 
 
-def test_without_a_file_nothing_is_configured():
+def test_without_a_file_nothing_is_configured() -> None:
     nothing = AdmissionConfiguration.load("")
     assert nothing.pod_security() is pod_security.UNCONFIGURED
     assert nothing.pod_tolerations() is pod_toleration_restriction.UNCONFIGURED
     assert (nothing.resource_quota(), nothing.pod_node_selector()) == ((), {})
 
 
-def test_a_document_is_in_the_file_or_beside_it(load: Any, tmp_path: Path):
+def test_a_document_is_in_the_file_or_beside_it(load: Any, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.yaml").write_text("a")
     absolute = tmp_path / "b.yaml"
@@ -89,7 +89,7 @@ def test_a_document_is_in_the_file_or_beside_it(load: Any, tmp_path: Path):
         assert json.loads(found.document("C") or b"") == {"c": [1, "<"]}
 
 
-def test_a_document_that_is_not_there_ends_the_start(load: Any, tmp_path: Path):
+def test_a_document_that_is_not_there_ends_the_start(load: Any, tmp_path: Path) -> None:
     found = load(HEAD + "plugins: [{name: PodSecurity, path: nope}]\n")
     assert why(found.pod_security) == (
         f"Couldn't open admission plugin configuration {tmp_path}/nope: No such file or directory"
@@ -126,11 +126,11 @@ def test_a_document_that_is_not_there_ends_the_start(load: Any, tmp_path: Path):
         ('{"apiVersion":"a"} b', f"{NO_STRUCT}invalid character 'b' after top-level value"),
     ],
 )
-def test_a_file_that_cannot_be_read_ends_the_start_in_upstreams_words(load: Any, text: str, told: str):
+def test_a_file_that_cannot_be_read_ends_the_start_in_upstreams_words(load: Any, text: str, told: str) -> None:
     assert why(lambda: load(text)) == f"failed to apply admission: failed to read plugin config: {told}"
 
 
-def test_a_file_may_be_the_configuration_of_pod_node_selector_itself(load: Any):
+def test_a_file_may_be_the_configuration_of_pod_node_selector_itself(load: Any) -> None:
     found = load("podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: a=b}\n")
     assert found.pod_node_selector() == {"clusterDefaultNodeSelector": "a=b"}
 
@@ -138,7 +138,7 @@ def test_a_file_may_be_the_configuration_of_pod_node_selector_itself(load: Any):
 # Plugins
 
 
-def test_pod_security_has_defaults_and_exemptions():
+def test_pod_security_has_defaults_and_exemptions() -> None:
     assert configured(PodSecurity=SECURITY).pod_security() == pod_security.UNCONFIGURED
     assert configured(PodSecurity="").pod_security() == pod_security.UNCONFIGURED
     defaults = {"enforce": "baseline", "enforce-version": "v1.30", "warn": "restricted", "audit": ""}
@@ -152,7 +152,7 @@ def test_pod_security_has_defaults_and_exemptions():
         assert found == pod_security.Configuration(policy, frozenset({"a b"}), frozenset({"n"}), frozenset({"r.x"}))
 
 
-def test_resource_quota_has_limited_resources():
+def test_resource_quota_has_limited_resources() -> None:
     scope = {"scopeName": "PriorityClass", "operator": "In", "values": ["gold"]}
     limited = [
         {"resource": "pods", "matchScopes": [scope]},
@@ -171,14 +171,14 @@ def test_resource_quota_has_limited_resources():
         )
 
 
-def test_pod_toleration_restriction_has_two_lists():
+def test_pod_toleration_restriction_has_two_lists() -> None:
     given = TOLERATIONS | {"default": [{"key": "a", "operator": "Exists"}], "unknown": 1}
     found = configured(PodTolerationRestriction=given).pod_tolerations()
     assert found.default == [Toleration(key="a", operator="Exists")]
     assert found.whitelist == []
 
 
-def test_event_rate_limit_has_limits():
+def test_event_rate_limit_has_limits() -> None:
     limits = [{"type": "Server", "qps": 1, "burst": 2}, {"type": "User", "qps": 3, "burst": 4, "cacheSize": 5}]
     found = configured(EventRateLimit=RATES | {"limits": limits}).event_rate_limits()
     assert found == (Limit(type="Server", qps=1, burst=2), Limit(type="User", qps=3, burst=4, cache_size=5))
@@ -195,11 +195,11 @@ def test_event_rate_limit_has_limits():
         ('"text"', {}),
     ],
 )
-def test_of_pod_node_selectors_configuration_what_can_be_read_counts(text: str, found: dict[str, str]):
+def test_of_pod_node_selectors_configuration_what_can_be_read_counts(text: str, found: dict[str, str]) -> None:
     assert configured(PodNodeSelector=text).pod_node_selector() == found
 
 
-def test_image_policy_has_a_kubeconfig_and_times(tmp_path: Path):
+def test_image_policy_has_a_kubeconfig_and_times(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(
         "clusters: [{name: h, cluster: {server: 'http://h.example/p'}}]\n"
@@ -327,7 +327,7 @@ LABEL = (
         ),
     ],
 )
-def test_what_a_plugin_cannot_use_ends_the_start_in_upstreams_words(plugin: str, document: Any, told: str):
+def test_what_a_plugin_cannot_use_ends_the_start_in_upstreams_words(plugin: str, document: Any, told: str) -> None:
     found = configured(**{plugin: document})
     readers: dict[str, Callable[[], Any]] = {
         "PodSecurity": found.pod_security,
@@ -338,7 +338,7 @@ def test_what_a_plugin_cannot_use_ends_the_start_in_upstreams_words(plugin: str,
     assert why(readers[plugin]) == f'{INIT}"{plugin}": {told}'
 
 
-def test_levels_versions_and_exemptions_are_checked():
+def test_levels_versions_and_exemptions_are_checked() -> None:
     failed = 'failed to apply admission: failed to initialize admission plugin "PodSecurity": PodSecurity '
     defaults = {"enforce": "Foo", "audit": "x", "warn-version": "v2", "enforce-version": "v1.01"}
     levels = "must be one of privileged, baseline, restricted"
@@ -373,7 +373,7 @@ def a_pod(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
 
 
-async def test_plugins_do_what_the_file_says(start_control_plane: Any, client_of: Any, tmp_path: Path):
+async def test_plugins_do_what_the_file_says(start_control_plane: Any, client_of: Any, tmp_path: Path) -> None:
     limited = [{"resource": "services", "matchContains": ["loadbalancers"]}]
     path = a_file(
         tmp_path,
@@ -472,7 +472,7 @@ def of_policies(**configuration: str) -> dict[str, Any]:
 )
 async def test_a_start_ends_with_what_a_plugin_that_is_on_cannot_use(
     start_control_plane: Any, tmp_path: Path, plugin: dict[str, Any], told: str
-):
+) -> None:
     with pytest.raises(OptionsError) as caught:
         await start_control_plane(admission_control_config_file=a_file(tmp_path, plugin))
     assert str(caught.value).startswith(told)
@@ -481,13 +481,13 @@ async def test_a_start_ends_with_what_a_plugin_that_is_on_cannot_use(
 @pytest.mark.parametrize("configuration", [{}, {"staticManifestsDir": ""}])
 async def test_policies_are_configured_with_nothing(
     start_control_plane: Any, tmp_path: Path, configuration: dict[str, str]
-):
+) -> None:
     path = a_file(tmp_path, of_policies(**configuration))
     plane = await start_control_plane(admission_control_config_file=path)
     assert plane.server is not None
 
 
-async def test_event_rate_limit_needs_a_configuration(start_control_plane: Any):
+async def test_event_rate_limit_needs_a_configuration(start_control_plane: Any) -> None:
     with pytest.raises(OptionsError) as caught:
         await start_control_plane(enable_admission_plugins=("EventRateLimit",))
     assert str(caught.value) == f'{INIT}"EventRateLimit": limits: Invalid value: null: must not be empty'

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import OptionsError
 from steersman.server.certificates import CertificateFiles
 from steersman.server.debug_paths import log_level
@@ -71,7 +73,12 @@ async def code(client: Client) -> int:
     return (await client.get(PODS)).status
 
 
-async def test_a_webhook_judges_where_flags_say_so(start_control_plane, client_of, hook_files, tmp_path):
+async def test_a_webhook_judges_where_flags_say_so(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]],
+    client_of: Callable[..., Client],
+    hook_files: CertificateFiles,
+    tmp_path: Path,
+) -> None:
     async with Judge(hook_files, "alice") as judge:
         plane = await start_control_plane(
             authorization_mode=("Webhook", "RBAC"),
@@ -94,7 +101,13 @@ async def until(client: Client, status: int) -> None:
 
 
 @pytest.mark.slow
-async def test_a_changed_file_counts(start_control_plane, client_of, hook_files, tmp_path, caplog):
+async def test_a_changed_file_counts(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]],
+    client_of: Callable[..., Client],
+    hook_files: CertificateFiles,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(log_level(0))
     async with Judge(hook_files, "alice") as judge:
         webhook = judge.kubeconfig(tmp_path, hook_files.ca)
@@ -144,13 +157,17 @@ def _line(metrics: str, start: str) -> str:
         ),
     ],
 )
-async def test_files_that_cannot_be_used_end_the_start(start_control_plane, options, why):
+async def test_files_that_cannot_be_used_end_the_start(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], options: dict[str, Any], why: str
+) -> None:
     with pytest.raises(OptionsError) as error:
         await start_control_plane(**options)
     assert str(error.value).startswith(why)
 
 
-async def test_abac_beside_roles(start_control_plane, client_of, tmp_path):
+async def test_abac_beside_roles(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client], tmp_path: Path
+) -> None:
     file = tmp_path / "policies"
     file.write_text('{"user": "alice", "namespace": "default", "resource": "pods", "readonly": true}')
     plane = await start_control_plane(authorization_mode=("RBAC", "ABAC"), authorization_policy_file=str(file))

@@ -20,6 +20,8 @@ from steersman.store.storage_errors import StorageNotReady
 from steersman.testing import Client
 from steersman.testing.users import ADMIN
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 RBAC = "rbac.authorization.k8s.io"
 REGISTRATION = "apiregistration.k8s.io"
 BOOTSTRAPPED = (
@@ -207,7 +209,9 @@ async def test_what_users_made_is_there_after_a_restart(run: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["system", "user"])
-async def test_namespaces_of_the_system_are_kept(start_control_plane, client_of, kind: str) -> None:
+async def test_namespaces_of_the_system_are_kept(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client], kind: str
+) -> None:
     api = client_of(await start_control_plane())
     await api.post("/api/v1/namespaces", {"metadata": {"name": "mine"}})
     answer = await api.delete(f"/api/v1/namespaces/{'default' if kind == 'system' else 'mine'}")

@@ -18,6 +18,8 @@ from steersman.flowcontrol.bootstrap_configuration import AUTO_UPDATE, mandatory
 from steersman.net.in_process import InProcessClient
 from steersman.rest.context import LOOPBACK, loopback
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 
 async def until(condition: Callable[[], Any]) -> None:
     """Wait until a condition holds."""

@@ -207,7 +207,7 @@ async def test_services_and_their_endpoints(api: Any, namespace: str, on_the_loo
     for name in ("b", "c"):
         await done(api, "POST", f"{core}/services", {"metadata": {"name": name}, "spec": spec})
     upkeep = api.plane.part(MaintainedObjects).upkeep
-    await upkeep._look_at_everything()
+    await upkeep._restore_all()
     await upkeep._addresses.run()
     await done(api, "DELETE", f"{core}/services/web")
     await done(api, "DELETE", f"/apis/networking.k8s.io/v1/servicecidrs/{namespace}")

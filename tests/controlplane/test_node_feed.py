@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from steersman.controlplane.control_plane import ControlPlane
 from steersman.testing import Client, User
 from tests.controllers.waiting import eventually
 
@@ -32,7 +34,9 @@ async def started(start_control_plane: Any, client_of: Any) -> Client:
     return client
 
 
-async def test_what_is_written_counts_at_once(start_control_plane, client_of):
+async def test_what_is_written_counts_at_once(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     client = await started(start_control_plane, client_of)
     assert await code(client, f"{SECRETS}/a") == 403
     assert (await client.post(PODS, a_pod("p", [{"name": "v", "secret": {"secretName": "a"}}]))).status == 201
@@ -42,7 +46,9 @@ async def test_what_is_written_counts_at_once(start_control_plane, client_of):
     assert await code(client, f"{SECRETS}/a") == 403
 
 
-async def test_through_a_claim_and_its_volume(start_control_plane, client_of):
+async def test_through_a_claim_and_its_volume(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     client = await started(start_control_plane, client_of)
     volume = {
         "apiVersion": "v1",
@@ -68,7 +74,9 @@ async def test_through_a_claim_and_its_volume(start_control_plane, client_of):
     assert await code(client, f"{SECRETS}/b") == 403
 
 
-async def test_a_large_pod_is_read_beside_the_loop(start_control_plane, client_of):
+async def test_a_large_pod_is_read_beside_the_loop(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     client = await started(start_control_plane, client_of)
     variables = [
         {"name": f"V{number}", "valueFrom": {"secretKeyRef": {"name": f"s{number}", "key": "k"}}}

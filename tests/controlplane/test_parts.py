@@ -23,6 +23,8 @@ from steersman.controlplane.parts.storing import CacheConsistency, StoredVersion
 from steersman.testing import Client
 from steersman.work.parts import Part
 
+pytestmark = pytest.mark.usefixtures("from_nothing")
+
 MAY_BE_LEFT_OUT = (
     LoopWatch,
     StoredVersions,

@@ -111,7 +111,7 @@ async def test_rights_are_followed_after_a_cache_has_started_over(rights: Rights
 
 
 async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
-    rights: Rights, monkeypatch, caplog
+    rights: Rights, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     roles = rights.stores["roles"]
     decode = roles.kind.decode

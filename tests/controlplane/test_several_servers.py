@@ -73,7 +73,7 @@ class Servers:
 
 
 @pytest.fixture
-async def servers(tmp_path, monkeypatch) -> AsyncIterator[Servers]:
+async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Servers]:
     store = MemoryStorage(compaction_interval=0, lease_interval=0)
     made = Servers(tmp_path, store)
     yield made
@@ -95,7 +95,9 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("late", [False, True])
-async def test_servers_that_start_at_once_make_everything_once(servers: Servers, caplog, late: bool) -> None:
+async def test_servers_that_start_at_once_make_everything_once(
+    servers: Servers, caplog: pytest.LogCaptureFixture, late: bool
+) -> None:
     servers.late = late
     planes = [servers.make(number) for number in (1, 2, 3)]
     await asyncio.gather(*(plane.start() for plane in planes))
@@ -110,7 +112,9 @@ async def test_servers_that_start_at_once_make_everything_once(servers: Servers,
     assert len({event.key for event in once}) == len(once)
 
 
-async def test_another_server_changes_nothing_but_what_tells_of_it(servers: Servers, caplog) -> None:
+async def test_another_server_changes_nothing_but_what_tells_of_it(
+    servers: Servers, caplog: pytest.LogCaptureFixture
+) -> None:
     await servers.start(1)
     before = {key: each.value for key, each in servers.store._values.items()}
     await servers.start(2)
@@ -130,7 +134,7 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(servers: Serv
     assert both.data["client-ca-file"].count("BEGIN CERTIFICATE") == 2
 
 
-async def test_the_service_leads_to_those_that_run(servers: Servers, monkeypatch) -> None:
+async def test_the_service_leads_to_those_that_run(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = await servers.start(1), await servers.start(2)
     assert await leading_to(one) == (["192.0.2.1", "192.0.2.2"],) * 2
     await servers.stop(1)
@@ -152,7 +156,9 @@ async def test_a_server_that_is_lost_is_led_to_no_more_when_its_lease_has_run_ou
     assert await leading_to(two) == (["192.0.2.1", "192.0.2.2"],) * 2
 
 
-async def test_servers_never_give_one_address_or_port_to_two_services(servers: Servers, caplog) -> None:
+async def test_servers_never_give_one_address_or_port_to_two_services(
+    servers: Servers, caplog: pytest.LogCaptureFixture
+) -> None:
     planes = [await servers.start(number, service_cluster_ip_range="10.0.0.0/26") for number in (1, 2)]
     for view in servers.views.values():
         view.hold()
@@ -175,7 +181,7 @@ async def test_servers_never_give_one_address_or_port_to_two_services(servers: S
 
 
 async def test_a_definition_that_another_server_has_let_go_is_not_taken_for_the_next_of_its_name(
-    servers: Servers, caplog
+    servers: Servers, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Both servers delete the objects of a definition concurrently; a new definition of the same name keeps its
     objects.

@@ -70,7 +70,9 @@ async def until(condition: Callable[[], Any], seconds: int = 1) -> None:
         ("", "configmaps", "kube-system", "extension-apiserver-authentication"),
     ],
 )
-async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, plural, namespace, name) -> None:
+async def test_what_every_cluster_has_is_made_again(
+    start: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, group: str, plural: str, namespace: str, name: str
+) -> None:
     monkeypatch.setattr(upkeep, "SOON", 0.02)
     monkeypatch.setattr(upkeep, "ENDPOINTS_INTERVAL", 0.02)
     monkeypatch.setattr(upkeep, "MINUTE", 0.02)
@@ -89,7 +91,7 @@ async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, p
     assert getattr(after, "spec", None) == getattr(before, "spec", None)
 
 
-async def test_how_aggregated_servers_know_this_one_is_made_again_at_once(start) -> None:
+async def test_how_aggregated_servers_know_this_one_is_made_again_at_once(start: Callable[[], Any]) -> None:
     plane = await start()
     objects, name = plane.objects("", "configmaps"), "extension-apiserver-authentication"
     before = (await objects.get_cached("kube-system", name)).data
@@ -98,7 +100,9 @@ async def test_how_aggregated_servers_know_this_one_is_made_again_at_once(start)
     assert (await objects.get_cached("kube-system", name)).data == before
 
 
-async def test_how_aggregated_servers_know_this_one_is_put_right_every_minute(start, monkeypatch) -> None:
+async def test_how_aggregated_servers_know_this_one_is_put_right_every_minute(
+    start: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(upkeep, "MINUTE", 0.01)
     plane = await start()
     objects, name = plane.objects("", "configmaps"), "extension-apiserver-authentication"
@@ -113,7 +117,9 @@ async def test_how_aggregated_servers_know_this_one_is_put_right_every_minute(st
     assert (await objects.get_cached("kube-system", name)).data == before
 
 
-async def test_upkeep_of_what_is_there_writes_nothing(start, monkeypatch) -> None:
+async def test_upkeep_of_what_is_there_writes_nothing(
+    start: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(upkeep, "SOON", 0.01)
     monkeypatch.setattr(upkeep, "MINUTE", 0.01)
     plane = await start()
@@ -123,7 +129,7 @@ async def test_upkeep_of_what_is_there_writes_nothing(start, monkeypatch) -> Non
     assert plane.storage.revision == before
 
 
-async def test_a_missing_address_of_a_service_comes_back_when_the_service_changes(start) -> None:
+async def test_a_missing_address_of_a_service_comes_back_when_the_service_changes(start: Callable[[], Any]) -> None:
     plane = await start()
     addresses = plane.objects("networking.k8s.io", "ipaddresses")
     await addresses.delete(loopback(name="10.0.0.1"), "10.0.0.1")
@@ -148,7 +154,11 @@ def spoil_file(folder: Path, statement: str, *values: object) -> None:
 
 @pytest.mark.parametrize("owner", ["kubernetes", "ghost"])
 async def test_an_address_whose_service_is_gone_is_freed_while_the_server_runs(
-    start, tmp_path, monkeypatch, caplog, owner: str
+    start: Callable[[], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    owner: str,
 ) -> None:
     plane = await start()
     before = (await plane.objects("", "services").get_cached("default", "kubernetes")).metadata.uid
@@ -186,7 +196,7 @@ def test_a_server_is_called_as_kube_apiserver_on_its_host() -> None:
     assert server_id("vm") == "apiserver-wlv32tlttr4jl3gtroqexyxapa"
 
 
-async def test_a_server_has_a_lease_while_it_runs(start, monkeypatch) -> None:
+async def test_a_server_has_a_lease_while_it_runs(start: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "RENEWAL", 0.02)
     plane = await start()
     leases = plane.objects("coordination.k8s.io", "leases")
@@ -204,14 +214,14 @@ async def test_a_server_has_a_lease_while_it_runs(start, monkeypatch) -> None:
     assert second.spec.holder_identity != first.spec.holder_identity
 
 
-async def test_a_lease_goes_with_its_server(start) -> None:
+async def test_a_lease_goes_with_its_server(start: Callable[[], Any]) -> None:
     plane = await start()
     leases = plane.objects("coordination.k8s.io", "leases")
     await plane.server.stop()
     assert leases.count("kube-system") == 0
 
 
-async def test_leases_of_servers_that_are_gone_are_collected(start) -> None:
+async def test_leases_of_servers_that_are_gone_are_collected(start: Callable[[], Any]) -> None:
     plane = await start()
     now = datetime.now(UTC)
     objects = plane.objects("coordination.k8s.io", "leases")
@@ -229,7 +239,7 @@ async def test_leases_of_servers_that_are_gone_are_collected(start) -> None:
 # Tokens in secrets
 
 
-async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
+async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start: Callable[[], Any]) -> None:
     plane = await start()
     objects = plane.objects("", "configmaps")
     since = (await objects.get_cached("kube-system", NAME)).data["since"]
@@ -248,7 +258,7 @@ async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-13-01", "2026-1-1"])
-async def test_a_day_that_is_none_is_mended(start, since) -> None:
+async def test_a_day_that_is_none_is_mended(start: Callable[[], Any], since: str) -> None:
     plane = await start()
     objects = plane.objects("", "configmaps")
     today = (await objects.get_cached("kube-system", NAME)).data["since"]

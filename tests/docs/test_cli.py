@@ -31,7 +31,7 @@ def commands() -> list[tuple[str, list[str]]]:
     return found
 
 
-def test_the_table_of_flags_has_a_row_for_each_and_no_other():
+def test_the_table_of_flags_has_a_row_for_each_and_no_other() -> None:
     text = "\n".join(document.read_text() for document in DOCUMENTS)
     assert sorted(re.findall(r"^\| `--([a-z0-9-]+)` \|", text, re.MULTILINE)) == sorted(FLAGS)
 
@@ -44,7 +44,7 @@ def test_flags_of_a_cluster_are_told_in_its_guide() -> None:
 
 
 @pytest.mark.parametrize(("document", "words"), commands() or [pytest.param("", [], id="none")])
-def test_every_command_exists(document: str, words: list[str]):
+def test_every_command_exists(document: str, words: list[str]) -> None:
     if words[:1] == ["make"]:
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert {word for word in words[1:] if "=" not in word} <= set(targets)

@@ -98,7 +98,7 @@ async def test_roles_that_are_gathered_by_label_are_empty_as_told(api: Any, comp
 
 
 async def test_the_objects_of_the_tour_can_be_created(api: Any, documents: dict[str, Document]) -> None:
-    (demo,) = [block for block in documents["README"].blocks("yaml") if "kind: Deployment" in block]
+    (demo,) = [block for block in documents["tour"].blocks("yaml") if "kind: Deployment" in block]
     paths = {
         "Namespace": "/api/v1/namespaces",
         "Deployment": "/apis/apps/v1/namespaces/demo/deployments",
@@ -113,4 +113,4 @@ async def test_the_objects_of_the_tour_can_be_created(api: Any, documents: dict[
     answer = await api.post("/api/v1/namespaces/demo/pods", refused)
     causes = [cause["field"] for cause in answer.json()["details"]["causes"]]
     assert causes == ["metadata.name", "spec.containers"]
-    assert all(f"* {field}: " in documents["README"].text for field in causes)
+    assert all(f"* {field}: " in documents["tour"].text for field in causes)

@@ -54,7 +54,7 @@ ON_REQUEST = [
 def test_internal_links_resolve(path: Path) -> None:
     broken = []
     for target in _LINK.findall(Document(path).prose):
-        if "://" in target:
+        if "://" in target or target.startswith("reference/"):  # those pages are made when the site is built
             continue
         name, _, fragment = target.partition("#")
         file = path.parent / name if name else path
@@ -89,7 +89,7 @@ def test_commands_that_are_named_exist(path: Path) -> None:
 
 
 def test_the_readme_names_both_commands_of_a_first_visit(documents: Documents) -> None:
-    assert {"$ make up", "$ make test"} <= set(re.findall(r"\$ make \w+", documents["README"].text))
+    assert {"`make up`", "`make test`"} <= set(re.findall(r"`make \w+`", documents["README"].text))
 
 
 def test_every_supported_flag_is_in_the_table_of_flags_and_no_other(compatibility: Document) -> None:

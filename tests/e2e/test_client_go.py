@@ -8,7 +8,7 @@ import random
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ def running(*arguments: Any, features: Mapping[str, str] | None = None) -> Itera
 )
 def test_clients_of_go_work_and_their_informers_know_what_is_there(
     program: Path, server: ServerProcess, tmp_path: Path, name: str, features: dict[str, str]
-):
+) -> None:
     with running(program, server, tmp_path, f"--prefix={name}", "--seconds=6", features=features) as run:
         report = run.report()
     assert not ALL - report["checks"].keys()
@@ -131,7 +131,9 @@ def free_port() -> int:
     return port
 
 
-def test_clients_of_go_go_on_when_the_server_is_killed(program: Path, make_server, tmp_path: Path):
+def test_clients_of_go_go_on_when_the_server_is_killed(
+    program: Path, make_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     server = make_server(f"--secure-port={free_port()}", WITHOUT_ACCOUNTS)
     server.start()
     url = server.url

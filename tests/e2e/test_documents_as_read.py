@@ -39,6 +39,14 @@ def test_the_readme(reader: Reads) -> None:
     reader(INSTALLS).read(Document(ROOT / "README.md"))
 
 
+def test_the_start_page(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "index.md"))
+
+
+def test_the_tour(reader: Reads) -> None:
+    reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "tour.md"))
+
+
 def test_the_guide_of_clusters(reader: Reads) -> None:
     reads = reader({**INSTALLS, r"kubectl exec -it": "there is no terminal"}, {"8080": str(free_port())})
     reads.read(Document(ROOT / "docs" / "up.md"))
@@ -46,9 +54,9 @@ def test_the_guide_of_clusters(reader: Reads) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
 def test_the_guide_of_webhooks(reader: Reads) -> None:
-    """On the cluster that the README starts, and with its widgets."""
+    """On the cluster that the start page starts, and with the widgets of the tour."""
     reads = reader({}, {each: str(free_port()) for each in ("8443", "8444")})
-    for block in Document(ROOT / "README.md").blocks("yaml"):
+    for block in Document(ROOT / "docs" / "tour.md").blocks("yaml"):
         (reads.folder / ("widget.yaml" if "\nkind: Widget\n" in block else "widgets.yaml")).write_text(block)
     reads.play("$ steersman up --detach\nready ...\n$ export KUBECONFIG=~/.local/state/steersman/admin.kubeconfig\n")
     reads.read(Document(ROOT / "docs" / "webhooks.md"))

@@ -30,7 +30,7 @@ def processes_with(text: str) -> list[str]:
     return found
 
 
-def test_envtest_starts_uses_and_stops_a_control_plane_that_leaves_nothing(tmp_path: Path):
+def test_envtest_starts_uses_and_stops_a_control_plane_that_leaves_nothing(tmp_path: Path) -> None:
     program = build(SOURCE, tmp_path / "program")
     programs = assets.make(tmp_path / "home")
     done = subprocess.run(

@@ -119,7 +119,7 @@ def names(kubectl: Kubectl, *arguments: str) -> list[str]:
     return [each["metadata"]["name"] for each in kubectl.json("get", *arguments)["items"]]
 
 
-def test_a_release_is_installed_as_the_server_was_asked(helm: Helm, kubectl: Kubectl):
+def test_a_release_is_installed_as_the_server_was_asked(helm: Helm, kubectl: Kubectl) -> None:
     assert "found: kube-system" in helm("install", "web", "web", "--dry-run=server")
     assert names(kubectl, "deployments,configmaps,secrets") == []
     helm("install", "web", "web")
@@ -134,7 +134,7 @@ def test_a_release_is_installed_as_the_server_was_asked(helm: Helm, kubectl: Kub
     assert "a name that is still in use" in helm.run("install", "web", "web").stderr
 
 
-def test_an_upgrade_merges_chart_and_live_changes(helm: Helm, kubectl: Kubectl):
+def test_an_upgrade_merges_chart_and_live_changes(helm: Helm, kubectl: Kubectl) -> None:
     helm("install", "web", "web")
     before = kubectl.json("get", "service", "web")
     kubectl("label", "deployment", "web", "live=yes")
@@ -165,7 +165,7 @@ def test_an_upgrade_merges_chart_and_live_changes(helm: Helm, kubectl: Kubectl):
     assert revisions(helm) == [(1, "superseded"), (2, "superseded"), (3, "superseded"), (4, "deployed")]
 
 
-def test_a_release_that_is_refused_is_mended_by_the_next(helm: Helm, kubectl: Kubectl):
+def test_a_release_that_is_refused_is_mended_by_the_next(helm: Helm, kubectl: Kubectl) -> None:
     helm("install", "web", "web")
     refused = helm.run("upgrade", "web", "web", "--set=service.type=Bogus", *helm.force)
     assert refused.returncode == 1
@@ -176,7 +176,7 @@ def test_a_release_that_is_refused_is_mended_by_the_next(helm: Helm, kubectl: Ku
     assert revisions(helm) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
 
 
-def test_what_is_uninstalled_is_gone_but_for_what_is_to_be_kept(helm: Helm, kubectl: Kubectl):
+def test_what_is_uninstalled_is_gone_but_for_what_is_to_be_kept(helm: Helm, kubectl: Kubectl) -> None:
     helm("install", "web", "web")
     helm("uninstall", "web", "--keep-history")
     assert names(kubectl, "deployments,services,cronjobs,roles") == []
@@ -188,14 +188,14 @@ def test_what_is_uninstalled_is_gone_but_for_what_is_to_be_kept(helm: Helm, kube
     assert names(kubectl, "secrets") == ["web-kept"]
 
 
-def test_releases_can_be_kept_in_config_maps(helm: Helm, kubectl: Kubectl):
+def test_releases_can_be_kept_in_config_maps(helm: Helm, kubectl: Kubectl) -> None:
     helm("install", "web", "web", "--no-hooks", HELM_DRIVER="configmap")
     assert names(kubectl, "configmaps", "-l", "owner=helm") == ["sh.helm.release.v1.web.v1"]
     helm("uninstall", "web", HELM_DRIVER="configmap")
     assert names(kubectl, "configmaps") == []
 
 
-def test_another_objects_owner_is_respected(helm: Helm, kubectl: Kubectl):
+def test_another_objects_owner_is_respected(helm: Helm, kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "web-info")
     refused = helm.run("install", "web", "web")
     assert "exists and cannot be imported into the current release" in refused.stderr
@@ -205,7 +205,7 @@ def test_another_objects_owner_is_respected(helm: Helm, kubectl: Kubectl):
     }
 
 
-def test_what_helm_renders_is_applied_by_kubectl(helm: Helm, kubectl: Kubectl):
+def test_what_helm_renders_is_applied_by_kubectl(helm: Helm, kubectl: Kubectl) -> None:
     rendered = helm("template", "web", "web", "--no-hooks")
     assert "deployment.apps/web created" in kubectl("apply", "-f", "-", stdin=rendered)
     again = kubectl("apply", "-f", "-", stdin=rendered).splitlines()

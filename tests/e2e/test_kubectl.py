@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from tests.e2e.kubectl import Kubectl
+
 pytestmark = pytest.mark.slow
 
 CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"color": "blue"}}
@@ -21,21 +23,21 @@ def rows(table: str) -> list[list[str]]:
 # About the server
 
 
-def test_version(kubectl):
+def test_version(kubectl: Kubectl) -> None:
     found = kubectl.json("version")["serverVersion"]
     assert (found["major"], found["minor"]) == ("1", "36")
     assert found["gitVersion"].startswith("v1.36.")
 
 
-def test_cluster_info(kubectl):
+def test_cluster_info(kubectl: Kubectl) -> None:
     assert "Kubernetes control plane" in kubectl("cluster-info")
 
 
-def test_api_versions(kubectl):
+def test_api_versions(kubectl: Kubectl) -> None:
     assert {"v1", "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1"} <= set(kubectl("api-versions").split())
 
 
-def test_api_resources(kubectl):
+def test_api_resources(kubectl: Kubectl) -> None:
     table = {row[0]: row for row in rows(kubectl("api-resources", "-o", "wide"))}
     assert table["pods"][1:5] == ["po", "v1", "true", "Pod"]
     assert table["pods"][5] == "create,delete,deletecollection,get,list,patch,update,watch"
@@ -43,14 +45,14 @@ def test_api_resources(kubectl):
     assert "all" in table["pods"][6].split(",")
 
 
-def test_explain(kubectl):
+def test_explain(kubectl: Kubectl) -> None:
     text = kubectl("explain", "pod.spec.containers", "--recursive")
     assert "FIELD: containers <[]Container>" in text
     assert re.search(r"^ {2}imagePullPolicy\t<string>$", text, re.MULTILINE)
     assert re.search(r"^ {2}livenessProbe\t<Probe>\n {4}exec\t<ExecAction>$", text, re.MULTILINE)
 
 
-def test_raw_paths(kubectl):
+def test_raw_paths(kubectl: Kubectl) -> None:
     assert kubectl("get", "--raw", "/readyz") == "ok"
     assert "readyz check passed" in kubectl("get", "--raw", "/readyz?verbose")
     assert json.loads(kubectl("get", "--raw", "/version"))["major"] == "1"
@@ -58,7 +60,7 @@ def test_raw_paths(kubectl):
     assert json.loads(kubectl("get", "--raw", "/api/v1/namespaces/default"))["kind"] == "Namespace"
 
 
-def test_what_a_cluster_has_from_the_start(kubectl):
+def test_what_a_cluster_has_from_the_start(kubectl: Kubectl) -> None:
     assert {"default", "kube-system", "kube-public", "kube-node-lease"} <= {
         row[0] for row in rows(kubectl("get", "namespaces"))
     }
@@ -70,16 +72,16 @@ def test_what_a_cluster_has_from_the_start(kubectl):
 # Who one is
 
 
-def test_who_am_i(kubectl):
+def test_who_am_i(kubectl: Kubectl) -> None:
     assert re.search(r"^Username +kubernetes-admin$", kubectl("auth", "whoami"), re.MULTILINE)
 
 
-def test_what_may_i(kubectl):
+def test_what_may_i(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "pods").strip() == "yes"
     assert "*.*" in kubectl("auth", "can-i", "--list")
 
 
-def test_who_acts_as_another_has_their_rights_only(kubectl):
+def test_who_acts_as_another_has_their_rights_only(kubectl: Kubectl) -> None:
     assert kubectl.run("auth", "can-i", "create", "pods", "--as=nobody").returncode != 0
     kubectl.fails("get", "pods", "--as=nobody")
     told = kubectl("auth", "whoami", "--as=jane", "--as-group=ops", "--as-uid=7")
@@ -91,7 +93,7 @@ def test_who_acts_as_another_has_their_rights_only(kubectl):
 # Pods
 
 
-def test_run_and_get(kubectl):
+def test_run_and_get(kubectl: Kubectl) -> None:
     assert kubectl("run", "nginx", "--image=nginx") == "pod/nginx created\n"
     header, row = rows(kubectl("get", "pods", "-o", "wide"))
     assert header == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE", "NOMINATED NODE", "READINESS GATES"]
@@ -106,7 +108,7 @@ def test_run_and_get(kubectl):
     assert kubectl("get", "pods", "--field-selector", "status.phase=Running") == ""
 
 
-def test_describe_pod(kubectl):
+def test_describe_pod(kubectl: Kubectl) -> None:
     kubectl("run", "nginx", "--image=nginx:1.29", "--port=80", "--env=A=b")
     text = kubectl("describe", "pod", "nginx")
     for line in (
@@ -122,14 +124,14 @@ def test_describe_pod(kubectl):
     assert re.search(r"^Events: +<none>$", text, re.MULTILINE)
 
 
-def test_a_pod_that_is_on_no_node_has_no_logs_and_runs_no_commands(kubectl):
+def test_a_pod_that_is_on_no_node_has_no_logs_and_runs_no_commands(kubectl: Kubectl) -> None:
     kubectl("run", "nginx", "--image=nginx")
     assert kubectl("logs", "nginx") == ""
     assert "pod nginx does not have a host assigned" in kubectl.fails("exec", "nginx", "--", "true")
     assert 'pods "other" not found' in kubectl.fails("logs", "other")
 
 
-def test_a_watch_shows_what_happens(kubectl):
+def test_a_watch_shows_what_happens(kubectl: Kubectl) -> None:
     kubectl("run", "first", "--image=nginx")
     with kubectl.following("get", "pods", "-w", "--output-watch-events") as lines:
         assert next(lines).split()[:3] == ["EVENT", "NAME", "READY"]
@@ -143,7 +145,7 @@ def test_a_watch_shows_what_happens(kubectl):
         assert next(lines).split()[:2] == ["DELETED", "second"]
 
 
-def test_events_are_listed(kubectl):
+def test_events_are_listed(kubectl: Kubectl) -> None:
     event = {
         "apiVersion": "v1",
         "kind": "Event",
@@ -189,7 +191,7 @@ CREATED = {
 
 
 @pytest.mark.parametrize("kind", CREATED)
-def test_create(kubectl, kind: str):
+def test_create(kubectl: Kubectl, kind: str) -> None:
     command, name = CREATED[kind]
     assert kubectl(*command.split()) == f"{name} created\n"
     assert kubectl("get", name, "-o", "name") == f"{name}\n"
@@ -211,26 +213,26 @@ CLUSTER_WIDE = {
 
 
 @pytest.mark.parametrize("kind", CLUSTER_WIDE)
-def test_create_for_the_whole_cluster(kubectl, kind: str):
+def test_create_for_the_whole_cluster(kubectl: Kubectl, kind: str) -> None:
     command, name = CLUSTER_WIDE[kind]
     assert kubectl(*command.split()) == f"{name} created\n"
     assert kubectl("get", name, "-o", "name") == f"{name}\n"
     kubectl("delete", name, "--wait=false")
 
 
-def test_dry_run_on_the_server_makes_nothing(kubectl):
+def test_dry_run_on_the_server_makes_nothing(kubectl: Kubectl) -> None:
     text = kubectl("create", "deployment", "web", "--image=nginx", "--dry-run=server", "-o", "yaml")
     assert "\n  uid: " in text
     assert "\n  progressDeadlineSeconds: 600\n" in text
     assert "NotFound" in kubectl.fails("get", "deployment", "web")
 
 
-def test_a_token_for_a_service_account(kubectl):
+def test_a_token_for_a_service_account(kubectl: Kubectl) -> None:
     kubectl("create", "serviceaccount", "robot")
     assert kubectl("create", "token", "robot").count(".") == 2
 
 
-def test_get_all(kubectl):
+def test_get_all(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     kubectl("create", "service", "clusterip", "web", "--tcp=80")
     kubectl("run", "nginx", "--image=nginx")
@@ -239,7 +241,7 @@ def test_get_all(kubectl):
         assert re.search(rf"^{name} ", text, re.MULTILINE), name
 
 
-def test_expose(kubectl):
+def test_expose(kubectl: Kubectl) -> None:
     kubectl("run", "nginx", "--image=nginx", "--port=80")
     assert kubectl("expose", "pod", "nginx", "--port=8080", "--target-port=80") == "service/nginx exposed\n"
     service = kubectl.json("get", "service", "nginx")
@@ -250,7 +252,7 @@ def test_expose(kubectl):
 # Changing things
 
 
-def test_label_and_annotate(kubectl):
+def test_label_and_annotate(kubectl: Kubectl) -> None:
     kubectl("run", "nginx", "--image=nginx")
     assert kubectl("label", "pod", "nginx", "tier=front") == "pod/nginx labeled\n"
     assert "already has a value" in kubectl.fails("label", "pod", "nginx", "tier=back")
@@ -263,7 +265,7 @@ def test_label_and_annotate(kubectl):
     assert kubectl("get", "pods", "-L", "tier").splitlines()[0].endswith("TIER")
 
 
-def test_replace(kubectl):
+def test_replace(kubectl: Kubectl) -> None:
     kubectl.apply_file("create", CONFIGMAP)
     assert kubectl.apply_file("replace", CONFIGMAP | {"data": {"color": "red"}}) == "configmap/settings replaced\n"
     assert kubectl.json("get", "configmap", "settings")["data"] == {"color": "red"}
@@ -274,14 +276,14 @@ def test_replace(kubectl):
 
 
 @pytest.mark.parametrize("kind", ["merge", "json", "strategic"])
-def test_patch(kubectl, kind: str):
+def test_patch(kubectl: Kubectl, kind: str) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     patch = '[{"op": "replace", "path": "/spec/replicas", "value": 5}]' if kind == "json" else '{"spec":{"replicas":5}}'
     assert kubectl("patch", "deployment", "web", f"--type={kind}", "-p", patch) == "deployment.apps/web patched\n"
     assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 5
 
 
-def test_scale_and_set_image(kubectl):
+def test_scale_and_set_image(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     assert kubectl("scale", "deployment", "web", "--replicas=4") == "deployment.apps/web scaled\n"
     assert kubectl("set", "image", "deployment/web", "nginx=nginx:2") == "deployment.apps/web image updated\n"
@@ -290,7 +292,7 @@ def test_scale_and_set_image(kubectl):
     assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
 
 
-def test_delete(kubectl):
+def test_delete(kubectl: Kubectl) -> None:
     kubectl.apply_file("create", CONFIGMAP)
     assert kubectl("delete", "configmap", "settings").startswith('configmap "settings" deleted')
     assert "NotFound" in kubectl.fails("get", "configmap", "settings")
@@ -301,7 +303,7 @@ def test_delete(kubectl):
     assert kubectl("get", "configmaps", "-o", "name") == ""
 
 
-def test_a_pod_on_no_node_is_gone_at_once(kubectl):
+def test_a_pod_on_no_node_is_gone_at_once(kubectl: Kubectl) -> None:
     kubectl("run", "nginx", "--image=nginx")
     began = time.monotonic()
     assert kubectl("delete", "pod", "nginx").startswith('pod "nginx" deleted')
@@ -312,16 +314,16 @@ def test_a_pod_on_no_node_is_gone_at_once(kubectl):
 # What goes wrong
 
 
-def test_a_kind_there_is_not(kubectl):
+def test_a_kind_there_is_not(kubectl: Kubectl) -> None:
     assert 'the server doesn\'t have a resource type "unicorns"' in kubectl.fails("get", "unicorns")
 
 
-def test_a_namespace_there_is_not(kubectl):
+def test_a_namespace_there_is_not(kubectl: Kubectl) -> None:
     told = kubectl.fails("run", "nginx", "--image=nginx", "-n", "nowhere")
     assert 'namespaces "nowhere" not found' in told
 
 
-def test_a_body_that_is_not_valid_names_every_field(kubectl):
+def test_a_body_that_is_not_valid_names_every_field(kubectl: Kubectl) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "Bad_Name"}, "spec": {"containers": []}}
     told = kubectl.fails("create", "--validate=false", "-f", "-", stdin=json.dumps(pod))
     assert 'The Pod "Bad_Name" is invalid' in told
@@ -329,6 +331,6 @@ def test_a_body_that_is_not_valid_names_every_field(kubectl):
     assert "spec.containers: Required value" in told
 
 
-def test_a_field_there_is_not_is_told_before_it_is_lost(kubectl):
+def test_a_field_there_is_not_is_told_before_it_is_lost(kubectl: Kubectl) -> None:
     odd = CONFIGMAP | {"dota": {"a": "b"}}
     assert 'unknown field "dota"' in kubectl.fails("create", "-f", "-", stdin=json.dumps(odd))

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.kubectl import Kubectl
+
 pytestmark = pytest.mark.slow
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -41,7 +43,7 @@ def owners(kubectl: Any, *what: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_make_and_change(kubectl):
+def test_make_and_change(kubectl: Kubectl) -> None:
     assert apply(kubectl, deployment(replicas=2)) == "deployment.apps/web serverside-applied\n"
     first = kubectl.json("get", "deployment", "web")
     assert apply(kubectl, deployment(replicas=2)) == "deployment.apps/web serverside-applied\n"
@@ -54,13 +56,13 @@ def test_make_and_change(kubectl):
     assert LAST_APPLIED not in found["metadata"].get("annotations", {})
 
 
-def test_what_is_no_longer_in_the_file_goes(kubectl):
+def test_what_is_no_longer_in_the_file_goes(kubectl: Kubectl) -> None:
     apply(kubectl, with_data(color="blue", size="big"))
     apply(kubectl, with_data(color="red"))
     assert kubectl.json("get", "configmap", "settings")["data"] == {"color": "red"}
 
 
-def test_a_conflict_and_forcing_it(kubectl):
+def test_a_conflict_and_forcing_it(kubectl: Kubectl) -> None:
     apply(kubectl, with_data(color="blue"))
     told = kubectl.fails(
         "apply", "--server-side", "--field-manager=other", "-f", "-", stdin=with_data(color="red", size="big")
@@ -72,7 +74,7 @@ def test_a_conflict_and_forcing_it(kubectl):
     assert owners(kubectl, "configmap", "settings") == [("other", "Apply", "")]
 
 
-def test_conflicts_with_what_kubectl_did_itself(kubectl):
+def test_conflicts_with_what_kubectl_did_itself(kubectl: Kubectl) -> None:
     apply(kubectl, deployment(replicas=2))
     kubectl("scale", "deployment", "web", "--replicas=5")
     told = kubectl.fails("apply", "--server-side", "-f", "-", stdin=json.dumps(deployment(replicas=2)))
@@ -81,7 +83,7 @@ def test_conflicts_with_what_kubectl_did_itself(kubectl):
     assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 5
 
 
-def test_a_dry_run_and_a_diff_change_nothing(kubectl):
+def test_a_dry_run_and_a_diff_change_nothing(kubectl: Kubectl) -> None:
     apply(kubectl, with_data(color="blue"))
     told = apply(kubectl, with_data(color="red"), "--dry-run=server")
     assert told == "configmap/settings serverside-applied (server dry run)\n"
@@ -92,7 +94,7 @@ def test_a_dry_run_and_a_diff_change_nothing(kubectl):
     assert kubectl.json("get", "configmap", "settings")["data"] == {"color": "blue"}
 
 
-def test_taking_over_from_client_side_apply(kubectl):
+def test_taking_over_from_client_side_apply(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=with_data(color="blue", size="big"))
     assert owners(kubectl, "configmap", "settings") == [("kubectl-client-side-apply", "Update", "")]
     told = apply(kubectl, with_data(color="red"))
@@ -105,7 +107,7 @@ def test_taking_over_from_client_side_apply(kubectl):
     ]
 
 
-def test_the_last_applied_annotation_is_kept_in_step(kubectl):
+def test_the_last_applied_annotation_is_kept_in_step(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=with_data(color="blue"))
     apply(kubectl, with_data(color="red"))
     shown = json.loads(kubectl("apply", "view-last-applied", "configmap", "settings", "-o", "json"))
@@ -115,7 +117,7 @@ def test_the_last_applied_annotation_is_kept_in_step(kubectl):
     assert kubectl("apply", "-f", "-", stdin=with_data(color="red")) == "configmap/settings unchanged\n"
 
 
-def test_a_status_is_applied_by_itself(kubectl):
+def test_a_status_is_applied_by_itself(kubectl: Kubectl) -> None:
     apply(kubectl, deployment())
     status = {**deployment(), "status": {"replicas": 3}}
     apply(kubectl, status, "--subresource=status", "--field-manager=controller")
@@ -123,7 +125,7 @@ def test_a_status_is_applied_by_itself(kubectl):
     assert ("controller", "Apply", "status") in owners(kubectl, "deployment", "web")
 
 
-def test_a_field_there_is_not_is_refused(kubectl):
+def test_a_field_there_is_not_is_refused(kubectl: Kubectl) -> None:
     odd = json.dumps(CONFIGMAP | {"dota": {"a": "b"}})
     told = kubectl.fails("apply", "--server-side", "--validate=false", "-f", "-", stdin=odd)
     assert ".dota: field not declared in schema" in told

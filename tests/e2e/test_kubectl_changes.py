@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.kubectl import Kubectl
+
 pytestmark = pytest.mark.slow
 
 CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"color": "blue"}}
@@ -37,7 +39,7 @@ def container(kubectl, name: str = "deployment/web") -> dict[str, Any]:
 # apply
 
 
-def test_apply_and_diff(kubectl):
+def test_apply_and_diff(kubectl: Kubectl) -> None:
     assert kubectl.apply_file("apply", CONFIGMAP) == "configmap/settings created\n"
     assert kubectl.apply_file("apply", CONFIGMAP) == "configmap/settings unchanged\n"
     changed = CONFIGMAP | {"data": {"size": "big"}}
@@ -47,7 +49,7 @@ def test_apply_and_diff(kubectl):
     assert kubectl.json("get", "configmap", "settings")["data"] == {"size": "big"}
 
 
-def test_apply_takes_back_what_it_gave_and_leaves_what_others_gave(kubectl):
+def test_apply_takes_back_what_it_gave_and_leaves_what_others_gave(kubectl: Kubectl) -> None:
     one = {"name": "one", "image": "one", "env": [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}]}
     two = {"name": "two", "image": "two"}
     kubectl.apply_file("apply", deployment(one, two, volumes=[{"name": "v", "emptyDir": {}}]))
@@ -63,14 +65,14 @@ def test_apply_takes_back_what_it_gave_and_leaves_what_others_gave(kubectl):
     assert "volumes" not in found["spec"]["template"]["spec"]
 
 
-def test_apply_puts_items_into_the_order_of_the_file(kubectl):
+def test_apply_puts_items_into_the_order_of_the_file(kubectl: Kubectl) -> None:
     names = [{"name": name, "image": name} for name in ("a", "b", "c")]
     kubectl.apply_file("apply", deployment(*names))
     kubectl.apply_file("apply", deployment(*reversed(names), {"name": "d", "image": "d"}))
     assert [each["name"] for each in containers(kubectl.json("get", "deployment", "web"))] == ["c", "b", "a", "d"]
 
 
-def test_apply_swaps_the_source_of_a_volume_and_the_strategy(kubectl):
+def test_apply_swaps_the_source_of_a_volume_and_the_strategy(kubectl: Kubectl) -> None:
     before = deployment({"name": "one", "image": "one"}, volumes=[{"name": "v", "emptyDir": {}}])
     after = deployment({"name": "one", "image": "one"}, volumes=[{"name": "v", "configMap": {"name": "settings"}}])
     before["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2}}
@@ -83,7 +85,7 @@ def test_apply_swaps_the_source_of_a_volume_and_the_strategy(kubectl):
     assert spec["strategy"] == {"type": "Recreate"}
 
 
-def test_apply_dry_run_and_last_applied(kubectl):
+def test_apply_dry_run_and_last_applied(kubectl: Kubectl) -> None:
     kubectl.apply_file("apply", CONFIGMAP)
     changed = json.dumps(CONFIGMAP | {"data": {"color": "red"}})
     told = kubectl("apply", "--dry-run=server", "-f", "-", stdin=changed)
@@ -98,7 +100,7 @@ def test_apply_dry_run_and_last_applied(kubectl):
 # patch
 
 
-def test_patch_is_strategic_unless_told_otherwise(kubectl):
+def test_patch_is_strategic_unless_told_otherwise(kubectl: Kubectl) -> None:
     kubectl.apply_file("create", deployment({"name": "one", "image": "one"}, {"name": "two", "image": "two"}))
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "two", "image": "two:2"}]}}}}
     assert kubectl("patch", "deployment", "web", "-p", json.dumps(patch)) == "deployment.apps/web patched\n"
@@ -108,7 +110,7 @@ def test_patch_is_strategic_unless_told_otherwise(kubectl):
 
 
 @pytest.mark.parametrize("kind", ["merge", "strategic"])
-def test_patch_of_a_subresource(kubectl, kind: str):
+def test_patch_of_a_subresource(kubectl: Kubectl, kind: str) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     patch = ("patch", "deployment", "web", f"--type={kind}")
     kubectl(*patch, "--subresource=scale", "-p", '{"spec":{"replicas":2}}')
@@ -117,7 +119,7 @@ def test_patch_of_a_subresource(kubectl, kind: str):
     assert (found["spec"]["replicas"], found["status"]["readyReplicas"]) == (2, 1)
 
 
-def test_a_patch_that_makes_no_sense_is_told(kubectl):
+def test_a_patch_that_makes_no_sense_is_told(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     told = kubectl.fails("patch", "deployment", "web", "-p", '{"spec":{"replicas":"many"}}')
     assert "unrecognized type: int32" in told
@@ -125,7 +127,7 @@ def test_a_patch_that_makes_no_sense_is_told(kubectl):
     assert "map: map[] does not contain declared merge key: name" in told
 
 
-def test_a_debug_container_is_added(kubectl):
+def test_a_debug_container_is_added(kubectl: Kubectl) -> None:
     kubectl("run", "nginx", "--image=nginx")
     told = kubectl("debug", "nginx", "--image=busybox", "--container=look", "--attach=false", "--", "sleep", "1")
     assert told == ""
@@ -136,7 +138,7 @@ def test_a_debug_container_is_added(kubectl):
 # edit
 
 
-def test_edit(kubectl):
+def test_edit(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx:1")
     edited = kubectl("edit", "deployment", "web", editor="sed -i s/nginx:1/nginx:2/")
     assert edited == "deployment.apps/web edited\n"
@@ -144,7 +146,7 @@ def test_edit(kubectl):
     assert kubectl.run("edit", "deployment", "web", editor="true").stderr == "Edit cancelled, no changes made.\n"
 
 
-def test_an_edit_that_is_refused_says_why(kubectl):
+def test_an_edit_that_is_refused_says_why(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx:1")
     done = kubectl.run("edit", "deployment", "web", editor="sed -i s/replicas:.1/replicas:\\ -1/")
     assert 'error: deployments.apps "web" is invalid' in done.stderr
@@ -155,7 +157,7 @@ def test_an_edit_that_is_refused_says_why(kubectl):
 # set
 
 
-def test_set_env(kubectl):
+def test_set_env(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     assert kubectl("set", "env", "deployment/web", "A=a", "B=b") == "deployment.apps/web env updated\n"
     kubectl("set", "env", "deployment/web", "B=c", "A-")
@@ -163,7 +165,7 @@ def test_set_env(kubectl):
     assert "B=c" in kubectl("set", "env", "deployment/web", "--list")
 
 
-def test_set_resources_service_account_and_selector(kubectl):
+def test_set_resources_service_account_and_selector(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     told = kubectl("set", "resources", "deployment/web", "--limits=cpu=200m,memory=512Mi", "--requests=cpu=100m")
     assert told == "deployment.apps/web resource requirements updated\n"
@@ -178,14 +180,14 @@ def test_set_resources_service_account_and_selector(kubectl):
     assert kubectl.json("get", "service", "web")["spec"]["selector"] == {"app": "other"}
 
 
-def test_set_subject(kubectl):
+def test_set_subject(kubectl: Kubectl) -> None:
     kubectl("create", "rolebinding", "readers", "--clusterrole=view", "--user=alice")
     kubectl("set", "subject", "rolebinding", "readers", "--user=bob")
     found = kubectl.json("get", "rolebinding", "readers")["subjects"]
     assert [each["name"] for each in found] == ["alice", "bob"]
 
 
-def test_autoscale_and_expose(kubectl):
+def test_autoscale_and_expose(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx", "--port=80")
     told = kubectl("autoscale", "deployment", "web", "--min=2", "--max=5", "--cpu=50%")
     assert told == "horizontalpodautoscaler.autoscaling/web autoscaled\n"
@@ -230,7 +232,7 @@ def keep_revision(kubectl, number: int) -> None:
     )
 
 
-def test_rollout_status_restart_pause_and_resume(kubectl):
+def test_rollout_status_restart_pause_and_resume(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     told = kubectl("rollout", "status", "deployment/web", "--watch=false")
     assert told == "Waiting for deployment spec update to be observed...\n"
@@ -246,7 +248,7 @@ def test_rollout_status_restart_pause_and_resume(kubectl):
     assert "paused" not in kubectl.json("get", "deployment", "web")["spec"]
 
 
-def test_rollout_history_and_undo(kubectl):
+def test_rollout_history_and_undo(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx:1")
     keep_revision(kubectl, 1)
     kubectl("set", "image", "deployment/web", "nginx=nginx:2")
@@ -258,7 +260,7 @@ def test_rollout_history_and_undo(kubectl):
     assert container(kubectl)["image"] == "nginx:1"
 
 
-def test_rollout_undo_of_a_daemon_set_takes_the_template_of_its_revision(kubectl):
+def test_rollout_undo_of_a_daemon_set_takes_the_template_of_its_revision(kubectl: Kubectl) -> None:
     daemon_set = deployment({"name": "one", "image": "one:2"}) | {"kind": "DaemonSet"}
     kubectl.apply_file("create", daemon_set)
     uid = kubectl.json("get", "daemonset", "web")["metadata"]["uid"]
@@ -287,7 +289,7 @@ def test_rollout_undo_of_a_daemon_set_takes_the_template_of_its_revision(kubectl
 # nodes
 
 
-def test_taint_cordon_and_drain(kubectl):
+def test_taint_cordon_and_drain(kubectl: Kubectl) -> None:
     name = f"node-{kubectl.namespace}"
     kubectl.apply_file("create", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     assert kubectl("taint", "node", name, "key=value:NoSchedule") == f"node/{name} tainted\n"

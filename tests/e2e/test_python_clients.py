@@ -78,7 +78,7 @@ def refused(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[
     return caught.value.status, body
 
 
-def test_the_server_tells_its_version(api_client):
+def test_the_server_tells_its_version(api_client: Any) -> None:
     found = client.VersionApi(api_client).get_code()
     assert (found.major, found.minor) == ("1", "36")
     groups = {group.name for group in client.ApisApi(api_client).get_api_versions().groups}
@@ -88,7 +88,7 @@ def test_the_server_tells_its_version(api_client):
 # Objects
 
 
-def test_the_life_of_a_config_map(core, namespace):
+def test_the_life_of_a_config_map(core: Any, namespace: str) -> None:
     made = core.create_namespaced_config_map(namespace, config_map("settings", color="blue"))
     assert made.metadata.creation_timestamp.tzinfo is not None
     found = core.read_namespaced_config_map("settings", namespace)
@@ -102,7 +102,7 @@ def test_the_life_of_a_config_map(core, namespace):
     assert refused(core.read_namespaced_config_map, "settings", namespace)[0] == 404
 
 
-def test_patches_by_content_type(core, namespace):
+def test_patches_by_content_type(core: Any, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, config_map("settings", color="blue", size="large"))
     merged = core.patch_namespaced_config_map(
         "settings", namespace, {"data": {"color": "red", "size": None}}, _content_type=MERGE
@@ -112,7 +112,7 @@ def test_patches_by_content_type(core, namespace):
     assert core.patch_namespaced_config_map("settings", namespace, operations).data == {"color": "green"}
 
 
-def test_a_deployment_and_its_scale(api_client, namespace):
+def test_a_deployment_and_its_scale(api_client: Any, namespace: str) -> None:
     apps = client.AppsV1Api(api_client)
     labels = {"app": "web"}
     template = client.V1PodTemplateSpec(metadata=client.V1ObjectMeta(labels=labels), spec=pod("web").spec)
@@ -130,7 +130,7 @@ def test_a_deployment_and_its_scale(api_client, namespace):
     assert [each.metadata.name for each in apps.list_deployment_for_all_namespaces().items] == ["web"]
 
 
-def test_jobs_and_cron_jobs(api_client, namespace):
+def test_jobs_and_cron_jobs(api_client: Any, namespace: str) -> None:
     batch = client.BatchV1Api(api_client)
     spec = pod("once").spec
     spec.restart_policy = "Never"
@@ -147,7 +147,7 @@ def test_jobs_and_cron_jobs(api_client, namespace):
     assert batch.list_namespaced_job(namespace).items == []
 
 
-def test_lists_in_pages(core, namespace):
+def test_lists_in_pages(core: Any, namespace: str) -> None:
     for number in range(5):
         core.create_namespaced_config_map(namespace, config_map(f"m{number}"))
     names, following = [], None
@@ -162,7 +162,7 @@ def test_lists_in_pages(core, namespace):
     assert (code, body["reason"]) == (400, "BadRequest")
 
 
-def test_refusals_tell_what_is_wrong(core, namespace):
+def test_refusals_tell_what_is_wrong(core: Any, namespace: str) -> None:
     code, body = refused(core.create_namespaced_config_map, namespace, config_map("Not_A_Name"))
     assert (code, body["reason"]) == (422, "Invalid")
     assert [cause["field"] for cause in body["details"]["causes"]] == ["metadata.name"]
@@ -176,7 +176,7 @@ def test_refusals_tell_what_is_wrong(core, namespace):
 # Pods
 
 
-def test_a_pod_is_evicted(core, namespace):
+def test_a_pod_is_evicted(core: Any, namespace: str) -> None:
     core.create_namespaced_pod(namespace, pod("web"))
     eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name="web"))
     assert core.create_namespaced_pod_eviction("web", namespace, eviction).kind == "Status"
@@ -184,7 +184,7 @@ def test_a_pod_is_evicted(core, namespace):
     assert refused(core.create_namespaced_pod_eviction, "web", namespace, eviction)[0] == 404
 
 
-def test_logs_that_there_are_not(core, namespace):
+def test_logs_that_there_are_not(core: Any, namespace: str) -> None:
     core.create_namespaced_pod(namespace, pod("two", "a", "b"))
     assert refused(core.read_namespaced_pod_log, "missing", namespace)[0] == 404
     code, body = refused(core.read_namespaced_pod_log, "two", namespace)
@@ -192,7 +192,7 @@ def test_logs_that_there_are_not(core, namespace):
     assert "a container name must be specified for pod two, choose one of: [a b]" in body["message"]
 
 
-def test_a_pod_is_bound_and_reports_its_status(core, namespace):
+def test_a_pod_is_bound_and_reports_its_status(core: Any, namespace: str) -> None:
     core.create_namespaced_pod(namespace, pod("web"))
     target = client.V1ObjectReference(kind="Node", name="node-a")
     binding = client.V1Binding(metadata=client.V1ObjectMeta(name="web"), target=target)
@@ -206,7 +206,7 @@ def test_a_pod_is_bound_and_reports_its_status(core, namespace):
 # Watches
 
 
-def test_a_watch_goes_on_where_the_one_before_ended(core, namespace):
+def test_a_watch_goes_on_where_the_one_before_ended(core: Any, namespace: str) -> None:
     listed = core.list_namespaced_config_map(namespace)
     for name in "abc":
         core.create_namespaced_config_map(namespace, config_map(name))
@@ -224,7 +224,7 @@ def test_a_watch_goes_on_where_the_one_before_ended(core, namespace):
     assert seen == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c"), ("DELETED", "b")]
 
 
-def test_a_watch_ends_in_time_and_tells_bookmarks(core, namespace):
+def test_a_watch_ends_in_time_and_tells_bookmarks(core: Any, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, config_map("a"))
     watching = watch.Watch()
     events = [
@@ -241,7 +241,7 @@ def test_a_watch_ends_in_time_and_tells_bookmarks(core, namespace):
     assert events == [("ADDED", None), ("BOOKMARK", "true")]
 
 
-def test_a_watch_from_a_version_that_is_gone_raises_410(make_server):
+def test_a_watch_from_a_version_that_is_gone_raises_410(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     server.stop()
@@ -261,7 +261,7 @@ async def compact_everything(file: Path) -> None:
     await store.close()
 
 
-def test_an_informer_keeps_up(core, namespace):
+def test_an_informer_keeps_up(core: Any, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, config_map("first"))
     told: list[tuple[str, str]] = []
     last = threading.Event()
@@ -287,7 +287,7 @@ def test_an_informer_keeps_up(core, namespace):
 # The dynamic client
 
 
-def test_the_dynamic_client_finds_its_way_by_discovery(api_client, namespace, tmp_path):
+def test_the_dynamic_client_finds_its_way_by_discovery(api_client: Any, namespace: str, tmp_path: Path) -> None:
     dynamic = DynamicClient(api_client, cache_file=str(tmp_path / "discovery.json"))
     secrets = dynamic.resources.get(api_version="v1", kind="Secret")
     made = secrets.create({"metadata": {"name": "password"}, "stringData": {"a": "b"}}, namespace=namespace)
@@ -357,7 +357,9 @@ class LeaseLock:
 
 
 @pytest.mark.parametrize("kind", ["Lease", "ConfigMap"])
-def test_one_candidate_leads_until_it_stops_renewing(api_client, core, namespace, monkeypatch, kind):
+def test_one_candidate_leads_until_it_stops_renewing(
+    api_client: Any, core: Any, namespace: str, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     now = SimpleNamespace(time=lambda: now.value, value=1_700_000_000.0)
     monkeypatch.setattr("kubernetes.leaderelection.leaderelection.time", now)
 

@@ -56,13 +56,13 @@ async def deployment(cluster: Any) -> Deployment:
     return made
 
 
-async def test_who_asks_and_whom(cluster):
+async def test_who_asks_and_whom(cluster: Any) -> None:
     assert (await cluster.version())["major"] == "1"
     assert await cluster.whoami() == "kubernetes-admin"
     assert {"pods", "deployments", "cronjobs"} <= {each["name"] for each in await cluster.api_resources()}
 
 
-async def test_objects_are_made_found_and_deleted(cluster):
+async def test_objects_are_made_found_and_deleted(cluster: Any) -> None:
     metadata = {"name": "settings", "namespace": cluster.namespace}
     made = await ConfigMap({"metadata": metadata, "data": {"a": "b"}}, api=cluster)
     assert not await made.exists()
@@ -82,7 +82,7 @@ async def test_objects_are_made_found_and_deleted(cluster):
         await ConfigMap.get("settings", namespace=cluster.namespace, api=cluster, timeout=0)
 
 
-async def test_selectors(cluster):
+async def test_selectors(cluster: Any) -> None:
     await pod(cluster, "first", app="web")
     await pod(cluster, "second", app="db")
 
@@ -95,7 +95,7 @@ async def test_selectors(cluster):
     assert await names(label_selector="app notin (web)", field_selector="status.phase=Running") == []
 
 
-async def test_labels_and_annotations(cluster):
+async def test_labels_and_annotations(cluster: Any) -> None:
     made = await pod(cluster, "web")
     await made.label(app="web", tier="front")
     await made.annotate({"example.com/note": "text"})
@@ -105,7 +105,7 @@ async def test_labels_and_annotations(cluster):
     assert found.annotations == {"example.com/note": "text"}
 
 
-async def test_a_deployment_is_scaled(cluster):
+async def test_a_deployment_is_scaled(cluster: Any) -> None:
     made = await deployment(cluster)
     await made.scale(3)
     assert made.replicas == 3
@@ -116,7 +116,7 @@ async def test_a_deployment_is_scaled(cluster):
     assert await made.ready()
 
 
-async def test_a_watch_tells_what_has_happened_since(cluster):
+async def test_a_watch_tells_what_has_happened_since(cluster: Any) -> None:
     made = await pod(cluster, "web")
     other = await Pod.get("web", namespace=cluster.namespace, api=cluster)
     await other.label(app="web")
@@ -128,7 +128,7 @@ async def test_a_watch_tells_what_has_happened_since(cluster):
     assert made.labels == {"app": "web"}
 
 
-async def test_waiting_for_a_condition_and_for_the_end(cluster):
+async def test_waiting_for_a_condition_and_for_the_end(cluster: Any) -> None:
     made = await pod(cluster, "web")
     conditions = ("condition=Ready", "jsonpath='{.status.phase}'=Running", "delete")
     others = [await Pod.get("web", namespace=cluster.namespace, api=cluster) for _ in conditions]
@@ -143,7 +143,7 @@ async def test_waiting_for_a_condition_and_for_the_end(cluster):
     await waiting[2]
 
 
-async def test_kinds_that_it_does_not_know_are_found_by_discovery(cluster):
+async def test_kinds_that_it_does_not_know_are_found_by_discovery(cluster: Any) -> None:
     lease_class = new_class(kind="Lease", version="coordination.k8s.io/v1", namespaced=True, plural="leases")
     metadata = {"name": "lock", "namespace": cluster.namespace}
     made = await lease_class({"metadata": metadata, "spec": {"holderIdentity": "me"}}, api=cluster)

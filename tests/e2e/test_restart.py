@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from steersman.testing import WITHOUT_ACCOUNTS, ServerProcess
+from tests.e2e.kubectl import Kubectl
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +22,7 @@ def objects_of(server: ServerProcess, path: str) -> dict[str, dict]:
     return {each["metadata"]["name"]: each for each in listed["items"]}
 
 
-def test_everything_acknowledged_is_there_after_kill_9(make_server):
+def test_everything_acknowledged_is_there_after_kill_9(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     with server.client() as client:
@@ -46,7 +48,7 @@ def test_everything_acknowledged_is_there_after_kill_9(make_server):
     assert int(again["metadata"]["resourceVersion"]) > newest
 
 
-def test_what_a_cluster_has_from_the_start_is_made_once(make_server):
+def test_what_a_cluster_has_from_the_start_is_made_once(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     paths = ("/api/v1/namespaces", "/api/v1/services", "/apis/rbac.authorization.k8s.io/v1/clusterroles")
@@ -57,7 +59,7 @@ def test_what_a_cluster_has_from_the_start_is_made_once(make_server):
     assert after == before
 
 
-def test_a_watch_goes_on_where_it_was_cut_off(make_server):
+def test_a_watch_goes_on_where_it_was_cut_off(make_server: Callable[..., ServerProcess]) -> None:
     server = make_server()
     server.start()
     with server.client() as client:
@@ -74,7 +76,9 @@ def test_a_watch_goes_on_where_it_was_cut_off(make_server):
 
 
 @pytest.mark.slow
-def test_kubectl_finds_its_pod_after_kill_9(make_server, kubectl_for):
+def test_kubectl_finds_its_pod_after_kill_9(
+    make_server: Callable[..., ServerProcess], kubectl_for: Callable[[ServerProcess, str], Kubectl]
+) -> None:
     server = make_server(WITHOUT_ACCOUNTS)
     server.start()
     kubectl = kubectl_for(server, "default")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.endpoints.accept_encoding import rates_gzip, takes_gzip
+from steersman.endpoints.accept_encoding import accepts_gzip, rates_gzip
 from steersman.net.message import Headers
 
 OBJECTS = {"gzip", "identity, gzip", "gzip;q=0, gzip", "gzip, gzip;q=0", "deflate,gzip", ";q=1,gzip", "gzip;q=x, gzip"}
@@ -28,12 +28,12 @@ OTHERS = {"", "*", "gzip;q=0", "gzip;q=-1", "gzip;q=", "gzip;q=x", "identity", "
 @pytest.mark.parametrize("text", sorted(OBJECTS | DOCUMENTS | OTHERS))
 def test_gzip_is_accepted_as_upstream_reads_it(text: str) -> None:
     headers = Headers.from_pairs([("accept-encoding", text)])
-    assert takes_gzip(headers) is (text in OBJECTS or text == "gzip, gzip;q=x")
+    assert accepts_gzip(headers) is (text in OBJECTS or text == "gzip, gzip;q=x")
     assert rates_gzip(headers) is (text in DOCUMENTS)
 
 
 def test_of_several_fields_the_first_counts() -> None:
     headers = Headers.from_pairs([("accept-encoding", "identity"), ("accept-encoding", "gzip")])
-    assert not takes_gzip(headers)
+    assert not accepts_gzip(headers)
     assert not rates_gzip(headers)
-    assert not takes_gzip(Headers.from_pairs([]))
+    assert not accepts_gzip(Headers.from_pairs([]))

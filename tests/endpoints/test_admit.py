@@ -73,7 +73,9 @@ async def replacing(start_server: Any) -> SmallServer:
         ("PATCH", "/b", APPLY),
     ],
 )
-async def test_the_object_that_a_plugin_puts_in_place_is_stored(replacing, method, name, media):
+async def test_the_object_that_a_plugin_puts_in_place_is_stored(
+    replacing: SmallServer, method: str, name: str, media: Any
+) -> None:
     if name == "/a":
         await replacing.note("a", n="0")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name[1:] or "new"}, "data": {"n": "1"}}
@@ -102,7 +104,7 @@ async def recorded(start_control_plane: Any, client_of: Any) -> tuple[Any, Recor
     return client, recording
 
 
-async def test_a_view_and_the_body_of_an_action_are_admitted_as_themselves(recorded):
+async def test_a_view_and_the_body_of_an_action_are_admitted_as_themselves(recorded: tuple[Any, Recording]) -> None:
     client, recording = recorded
     scale = (await client.get(f"{DEPLOYMENTS}/d/scale")).json()
     scale["spec"]["replicas"] = 2
@@ -122,7 +124,9 @@ async def test_a_view_and_the_body_of_an_action_are_admitted_as_themselves(recor
     assert recording.taken() == [("admit", *about), ("validate", *about)]
 
 
-async def test_objects_of_a_collection_that_is_deleted_are_shown_without_a_name(recorded):
+async def test_objects_of_a_collection_that_is_deleted_are_shown_without_a_name(
+    recorded: tuple[Any, Recording],
+) -> None:
     client, recording = recorded
     for name in "ab":
         await client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": name, "labels": {"x": "y"}}})

@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import logging
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -188,7 +188,9 @@ def exposed(metric: Metric, part: str) -> list[str]:
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-async def test_a_long_answer_counts_until_its_end(start_server, encoding: str) -> None:
+async def test_a_long_answer_counts_until_its_end(
+    start_server: Callable[..., Awaitable[SmallServer]], encoding: str
+) -> None:
     small: SmallServer = await start_server(max_requests_in_flight=1)
     await fill(small, 6000)
     told, group = small.config.metrics, small.server.requests
@@ -214,7 +216,9 @@ async def test_a_client_that_goes_away_ends_a_long_answer(small: SmallServer, en
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-async def test_a_long_answer_is_cut_off_when_its_time_is_up(start_server, encoding: str) -> None:
+async def test_a_long_answer_is_cut_off_when_its_time_is_up(
+    start_server: Callable[..., Awaitable[SmallServer]], encoding: str
+) -> None:
     small: SmallServer = await start_server()
     await fill(small, 6000)
     answer = await small.open("GET", f"{TARGET}&timeout=300ms", accept=JSON, accept_encoding=encoding)
@@ -253,14 +257,14 @@ async def test_others_are_served_while_a_long_list_is_sent(small: SmallServer) -
 async def test_a_body_that_is_over_tells_those_who_come_late() -> None:
     body = StreamedBody(made())
     told: list[str] = []
-    body.when_over(lambda: told.append("first"))
-    body.when_over(lambda: told.append("second"))
+    body.on_request_end(lambda: told.append("first"))
+    body.on_request_end(lambda: told.append("second"))
     assert [piece async for piece in body] == [b"a", b"bc"]
     assert body.size == 3
     assert told == []
     await body.aclose()
     await body.aclose()
-    body.when_over(lambda: told.append("late"))
+    body.on_request_end(lambda: told.append("late"))
     assert told == ["second", "first", "late"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -210,7 +211,7 @@ PARAMETER = st.sampled_from(["q=1", "q=0.5", "q=x", "q=nan", "as=Table", "g=meta
 
 
 @given(st.lists(st.tuples(CLAUSE, st.lists(PARAMETER, max_size=4)), max_size=15))
-def test_every_header_is_answered_or_refused(clauses) -> None:
+def test_every_header_is_answered_or_refused(clauses: Any) -> None:
     accept = ",".join(";".join([media, *parameters]) for media, parameters in clauses)
     media, code = "", 0
     try:

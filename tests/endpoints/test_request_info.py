@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,11 +148,11 @@ def split(target: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("case", RESOURCES, ids=lambda case: f"{case[0]} {case[1]}")
-def test_requests_for_resources(case) -> None:
+def test_requests_for_resources(case: Any) -> None:
     method, target, verb, group, version, namespace, resource, subresource, name, extra = case
     info = request_info(method, *split(target))
     assert info.resource_request
-    assert info.judged == Action(verb, group, version, resource, subresource, namespace, name)
+    assert info.authorized_action == Action(verb, group, version, resource, subresource, namespace, name)
     assert verb == "proxy" or info.target.path == "/".join(extra)
 
 
@@ -158,7 +160,7 @@ def test_requests_for_resources(case) -> None:
 def test_requests_for_other_paths(method: str, path: str, verb: str) -> None:
     info = request_info(method, path, "")
     assert not info.resource_request
-    assert (info.judged, info.path) == (Action(verb), path)
+    assert (info.authorized_action, info.path) == (Action(verb), path)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/proxy", "/apis/apps/v1/watch", "/api/v1/watch/"])
@@ -250,7 +252,9 @@ def test_a_path_has_one_template_and_says_what_stands_for_its_parameters(
 
 def test_no_name_is_taken_from_options_that_cannot_be_read() -> None:
     for query in ("limit=x", "timeoutSeconds=x", "labelSelector=a%20b", "fieldSelector=,x"):
-        assert request_info("GET", "/api/v1/pods", f"{query}&fieldSelector=metadata.name=foo").judged.name == ""
+        assert (
+            request_info("GET", "/api/v1/pods", f"{query}&fieldSelector=metadata.name=foo").authorized_action.name == ""
+        )
 
 
 def test_a_field_selector_is_not_read_before_somebody_asks_for_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +263,7 @@ def test_a_field_selector_is_not_read_before_somebody_asks_for_the_name(monkeypa
     monkeypatch.setattr(fields, "parse", lambda text: read.append(text) or parse(text))
     info = read_request_info("GET", "/api/v1/pods", "fieldSelector=metadata.name=foo")
     assert (info.action.verb, info.long_running, read) == ("list", False, [])
-    assert [info.judged.name, info.judged.name] == ["foo", "foo"]
+    assert [info.authorized_action.name, info.authorized_action.name] == ["foo", "foo"]
     assert read == ["metadata.name=foo"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -182,7 +183,7 @@ async def test_bodies_are_checked(small: SmallServer, body: bytes, content_type:
         assert part in answer.json()["message"]
 
 
-async def test_a_body_over_the_limit_is_refused(start_server) -> None:
+async def test_a_body_over_the_limit_is_refused(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     small: SmallServer = await start_server(max_body_bytes=100)
     answer = await small.ask("POST", NOTES, {"metadata": {"name": "a"}, "data": {"k": "x" * 100}}, accept=JSON)
     assert (answer.status, answer.json()["message"]) == (413, "Request entity too large: limit is 100")

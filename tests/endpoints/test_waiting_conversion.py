@@ -129,7 +129,7 @@ async def ask(server: SmallServer, method: str, path: str, body: Any = None, med
     return answer.json()
 
 
-async def test_what_is_written_in_one_version_is_read_in_all(server, converter):
+async def test_what_is_written_in_one_version_is_read_in_all(server: SmallServer, converter: Converter) -> None:
     made = await ask(server, "POST", V2, gadget("a", width=2, height=3))
     assert (made["apiVersion"], made["width"]) == ("e.x/v2", 2)
     assert (await ask(server, "GET", f"{V1}/a"))["size"] == "2x3"
@@ -144,7 +144,7 @@ async def test_what_is_written_in_one_version_is_read_in_all(server, converter):
     assert (await ask(server, "GET", f"{V1}/a"))["size"] == "5x6"
 
 
-async def test_the_stored_version_is_never_converted(server, converter):
+async def test_the_stored_version_is_never_converted(server: SmallServer, converter: Converter) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     await ask(server, "PATCH", f"{V1}/a", {"size": "3x3"}, MERGE)
     await ask(server, "GET", V1)
@@ -152,7 +152,7 @@ async def test_the_stored_version_is_never_converted(server, converter):
     assert converter.calls == []
 
 
-async def test_a_list_is_converted_at_once(server, converter):
+async def test_a_list_is_converted_at_once(server: SmallServer, converter: Converter) -> None:
     for name in "cab":
         await ask(server, "POST", V1, gadget(name, "v1", size=f"{ord(name)}x1"))
     listed = await ask(server, "GET", V2)
@@ -166,7 +166,7 @@ async def test_a_list_is_converted_at_once(server, converter):
     assert len(converter.calls) == 1
 
 
-async def test_a_long_list_is_whole_and_in_order(server, converter):
+async def test_a_long_list_is_whole_and_in_order(server: SmallServer, converter: Converter) -> None:
     for number in range(300):
         await ask(server, "POST", V1, gadget(f"g{number:03}", "v1", size=f"{number}x1", filler="x" * 2_000))
     listed = await ask(server, "GET", f"{V2}?limit=250")
@@ -182,7 +182,7 @@ async def test_a_long_list_is_whole_and_in_order(server, converter):
         (APPLY, gadget("a", width=9)),
     ],
 )
-async def test_patches_are_applied_to_the_version_of_the_request(server, media, patch):
+async def test_patches_are_applied_to_the_version_of_the_request(server: SmallServer, media: Any, patch: Any) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     query = "?fieldManager=me&force=true" if media == APPLY else ""
     patched = await ask(server, "PATCH", f"{V2}/a{query}", patch, media)
@@ -190,14 +190,14 @@ async def test_patches_are_applied_to_the_version_of_the_request(server, media, 
     assert (await ask(server, "GET", f"{V1}/a"))["size"] == "9x3"
 
 
-async def test_an_apply_that_makes_an_object_stores_it(server):
+async def test_an_apply_that_makes_an_object_stores_it(server: SmallServer) -> None:
     await ask(server, "PATCH", f"{V2}/a?fieldManager=me", gadget("a", width=1, height=2), APPLY)
     assert (await ask(server, "GET", f"{V1}/a"))["size"] == "1x2"
     again = await ask(server, "PATCH", f"{V2}/a?fieldManager=me", gadget("a", width=1, height=2), APPLY)
     assert [each["manager"] for each in again["metadata"]["managedFields"]] == ["me"]
 
 
-async def test_fields_change_hands_in_the_version_they_were_written_in(server):
+async def test_fields_change_hands_in_the_version_they_were_written_in(server: SmallServer) -> None:
     await ask(server, "POST", f"{V2}?fieldManager=first", gadget("a", width=2, height=3, color="red"))
     await ask(server, "PATCH", f"{V1}/a?fieldManager=second", {"size": "4x4"}, MERGE)
     entries = (await ask(server, "GET", f"{V1}/a"))["metadata"]["managedFields"]
@@ -208,14 +208,14 @@ async def test_fields_change_hands_in_the_version_they_were_written_in(server):
     assert 'conflict with "second"' in conflict.json()["message"]
 
 
-async def test_a_write_that_another_overtook_is_made_anew(server):
+async def test_a_write_that_another_overtook_is_made_anew(server: SmallServer) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="0x0"))
     names = [f"k{number}" for number in range(20)]
     await asyncio.gather(*(ask(server, "PATCH", f"{V2}/a", {name: 1}, MERGE) for name in names))
     assert set(names) <= set(await ask(server, "GET", f"{V1}/a"))
 
 
-async def test_unknown_fields_are_told_once(server):
+async def test_unknown_fields_are_told_once(server: SmallServer) -> None:
     answer = await server.ask(
         "POST",
         f"{V2}?fieldValidation=Warn",
@@ -238,7 +238,9 @@ async def next_events(pieces: Any, count: int) -> list[tuple[str, str, int]]:
     return found
 
 
-async def test_watchers_are_told_in_order_and_each_event_is_converted_once(server, converter):
+async def test_watchers_are_told_in_order_and_each_event_is_converted_once(
+    server: SmallServer, converter: Converter
+) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="0x1"))
     watches = [await server.open("GET", f"{V2}?watch=1") for _ in range(3)]
     pieces = [aiter(each) for each in watches]
@@ -256,7 +258,7 @@ async def test_watchers_are_told_in_order_and_each_event_is_converted_once(serve
         await watch.aclose()
 
 
-async def test_events_that_wait_are_converted_together(server, converter):
+async def test_events_that_wait_are_converted_together(server: SmallServer, converter: Converter) -> None:
     watch = await server.open("GET", f"{V2}?watch=1&resourceVersion=0")
     pieces = aiter(watch)
     converter.held = asyncio.Event()
@@ -269,7 +271,7 @@ async def test_events_that_wait_are_converted_together(server, converter):
     await watch.aclose()
 
 
-async def test_what_cannot_be_converted_is_an_error(server, converter):
+async def test_what_cannot_be_converted_is_an_error(server: SmallServer, converter: Converter) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     converter.fails = True
     for method, path, body in (
@@ -288,7 +290,9 @@ async def test_what_cannot_be_converted_is_an_error(server, converter):
 
 
 @pytest.mark.parametrize("query", ["", "?resourceVersion=0", "?limit=5&labelSelector=a", "?watch=1", "/a?watch=1"])
-async def test_lists_and_watches_come_again_when_what_converts_is_back(server, converter, query):
+async def test_lists_and_watches_come_again_when_what_converts_is_back(
+    server: SmallServer, converter: Converter, query: str
+) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     path = V2.replace("/namespaces", "/watch/namespaces") + "/a" if query.startswith("/a") else f"{V2}{query}"
     converter.fails = True
@@ -307,7 +311,7 @@ async def test_lists_and_watches_come_again_when_what_converts_is_back(server, c
     assert (await server.get(V2)).status == 429
 
 
-async def test_a_reader_that_leaves_costs_the_others_nothing(server, converter):
+async def test_a_reader_that_leaves_costs_the_others_nothing(server: SmallServer, converter: Converter) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     converter.held = asyncio.Event()
     leaving = asyncio.ensure_future(server.get(f"{V2}/a"))
@@ -331,7 +335,9 @@ async def stored_otherwise(server: SmallServer, name: str, **content: Any) -> No
     await server.storage.create(f"/registry/e.x/gadgets/ns/{name}", json.dumps(value, separators=(",", ":")).encode())
 
 
-async def test_what_was_stored_in_an_older_version_is_converted_when_it_is_read(server, converter):
+async def test_what_was_stored_in_an_older_version_is_converted_when_it_is_read(
+    server: SmallServer, converter: Converter
+) -> None:
     await stored_otherwise(server, "a", width=2, height=3)
     await ask(server, "POST", V1, gadget("b", "v1", size="4x5"))
     converter.calls.clear()
@@ -345,7 +351,7 @@ async def test_what_was_stored_in_an_older_version_is_converted_when_it_is_read(
     assert (await ask(server, "GET", f"{V2}/a"))["height"] == 3
 
 
-async def test_a_write_brings_an_older_object_to_the_stored_version(server, converter):
+async def test_a_write_brings_an_older_object_to_the_stored_version(server: SmallServer, converter: Converter) -> None:
     await stored_otherwise(server, "a", width=2, height=3)
     before = await ask(server, "GET", f"{V2}/a")
     after = await ask(server, "PUT", f"{V2}/a", before)
@@ -361,7 +367,9 @@ async def test_a_write_brings_an_older_object_to_the_stored_version(server, conv
     ("path", "selector", "expected"),
     [(V1, "size=2x3", ["old", "same"]), (V2, "width=2", ["old", "same"]), (V2, "width!=2", ["other"])],
 )
-async def test_fields_are_selected_in_the_version_of_the_request(server, path, selector, expected):
+async def test_fields_are_selected_in_the_version_of_the_request(
+    server: SmallServer, path: Any, selector: str, expected: list[Any]
+) -> None:
     await stored_otherwise(server, "old", width=2, height=3)
     await ask(server, "POST", V1, gadget("same", "v1", size="2x3"))
     await ask(server, "POST", V2, gadget("other", width=9, height=9))
@@ -370,12 +378,12 @@ async def test_fields_are_selected_in_the_version_of_the_request(server, path, s
     assert {each["apiVersion"] for each in listed["items"]} == {f"e.x/{path.split('/')[3]}"}
 
 
-async def test_fields_of_other_versions_are_not_known(server):
+async def test_fields_of_other_versions_are_not_known(server: SmallServer) -> None:
     answer = await server.get(f"{V2}?fieldSelector=size%3D2x3")
     assert (answer.status, answer.json()["message"]) == (400, "field label not supported: size")
 
 
-async def test_pages_of_what_is_selected_follow_each_other(server):
+async def test_pages_of_what_is_selected_follow_each_other(server: SmallServer) -> None:
     for number in range(10):
         await ask(server, "POST", V1, gadget(f"g{number}", "v1", size=f"{number % 2}x1"))
     found, token = [], ""
@@ -388,12 +396,12 @@ async def test_pages_of_what_is_selected_follow_each_other(server):
     assert found == ["g1", "g3", "g5", "g7", "g9"]
 
 
-async def test_an_empty_list_asks_nothing(server, converter):
+async def test_an_empty_list_asks_nothing(server: SmallServer, converter: Converter) -> None:
     assert (await ask(server, "GET", V2))["items"] == []
     assert converter.calls == []
 
 
-async def test_tables_show_the_columns_of_their_version(server):
+async def test_tables_show_the_columns_of_their_version(server: SmallServer) -> None:
     await stored_otherwise(server, "a", width=2, height=3)
     tables = [(await server.get(path, accept=TABLE)).json() for path in (V1, V2)]
     shown = [
@@ -402,21 +410,21 @@ async def test_tables_show_the_columns_of_their_version(server):
     assert shown == [("Size", "2x3"), ("Width", 2)]
 
 
-async def test_a_dry_run_is_converted_and_not_stored(server, converter):
+async def test_a_dry_run_is_converted_and_not_stored(server: SmallServer, converter: Converter) -> None:
     made = await ask(server, "POST", f"{V2}?dryRun=All", gadget("a", width=2, height=3))
     assert (made["apiVersion"], made["width"], "resourceVersion" in made["metadata"]) == ("e.x/v2", 2, False)
     assert [version for version, _ in converter.calls] == ["e.x/v1", "e.x/v2"]
     assert (await server.get(f"{V2}/a")).status == 404
 
 
-async def test_names_are_generated_before_objects_are_converted(server, converter):
+async def test_names_are_generated_before_objects_are_converted(server: SmallServer, converter: Converter) -> None:
     body = gadget("", width=2)
     body["metadata"] = {"generateName": "gen-"}
     made = await ask(server, "POST", V2, body)
     assert converter.calls[0] == ("e.x/v1", [made["metadata"]["name"]])
 
 
-async def test_nothing_is_deleted_that_cannot_be_converted(server, converter):
+async def test_nothing_is_deleted_that_cannot_be_converted(server: SmallServer, converter: Converter) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     await ask(server, "GET", V2)
     converter.fails = True
@@ -425,7 +433,7 @@ async def test_nothing_is_deleted_that_cannot_be_converted(server, converter):
     assert (await ask(server, "DELETE", f"{V1}/a"))["status"] == "Success"
 
 
-async def test_an_object_with_finalizers_is_marked_and_told_in_the_version_of_the_request(server):
+async def test_an_object_with_finalizers_is_marked_and_told_in_the_version_of_the_request(server: SmallServer) -> None:
     await ask(server, "POST", V2, {**gadget("a", width=2), "metadata": {"name": "a", "finalizers": ["e.x/wait"]}})
     marked = await ask(server, "DELETE", f"{V2}/a")
     assert (marked["apiVersion"], marked["width"], "deletionTimestamp" in marked["metadata"]) == ("e.x/v2", 2, True)
@@ -434,7 +442,7 @@ async def test_an_object_with_finalizers_is_marked_and_told_in_the_version_of_th
     assert (await server.get(f"{V1}/a")).status == 404
 
 
-async def test_a_collection_is_deleted_by_the_fields_of_its_version(server):
+async def test_a_collection_is_deleted_by_the_fields_of_its_version(server: SmallServer) -> None:
     for name, size in (("a", "1x1"), ("b", "2x2")):
         await ask(server, "POST", V1, gadget(name, "v1", size=size))
     deleted = await ask(server, "DELETE", f"{V2}?fieldSelector=width%3D2")
@@ -445,7 +453,7 @@ async def test_a_collection_is_deleted_by_the_fields_of_its_version(server):
 # Watches
 
 
-async def test_a_watch_by_a_field_of_its_version_sees_objects_come_and_go(server):
+async def test_a_watch_by_a_field_of_its_version_sees_objects_come_and_go(server: SmallServer) -> None:
     watch = await server.open("GET", f"{V2}?watch=1&fieldSelector=width%3D2")
     pieces = aiter(watch)
     await ask(server, "POST", V1, gadget("a", "v1", size="1x1"))
@@ -462,7 +470,7 @@ async def test_a_watch_by_a_field_of_its_version_sees_objects_come_and_go(server
     await watch.aclose()
 
 
-async def test_what_leaves_a_watch_is_told_at_the_version_it_left_at(server):
+async def test_what_leaves_a_watch_is_told_at_the_version_it_left_at(server: SmallServer) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x1"))
     watch = await server.open("GET", f"{V2}?watch=1&fieldSelector=width%3D2")
     told = Watch(watch)
@@ -474,7 +482,7 @@ async def test_what_leaves_a_watch_is_told_at_the_version_it_left_at(server):
     await watch.aclose()
 
 
-async def test_a_watch_begins_with_objects_of_all_versions_in_its_own(server):
+async def test_a_watch_begins_with_objects_of_all_versions_in_its_own(server: SmallServer) -> None:
     await stored_otherwise(server, "a", width=2, height=3)
     await ask(server, "POST", V1, gadget("b", "v1", size="4x5"))
     for path, name, expected in ((V2, "width", [2, 4]), (V1, "size", ["2x3", "4x5"])):
@@ -484,7 +492,7 @@ async def test_a_watch_begins_with_objects_of_all_versions_in_its_own(server):
         await watch.aclose()
 
 
-async def test_a_watch_goes_on_from_an_old_version(server):
+async def test_a_watch_goes_on_from_an_old_version(server: SmallServer) -> None:
     made = await ask(server, "POST", V1, gadget("a", "v1", size="1x1"))
     for number in range(2, 5):
         await ask(server, "PUT", f"{V1}/a", gadget("a", "v1", size=f"{number}x1"))
@@ -493,7 +501,9 @@ async def test_a_watch_goes_on_from_an_old_version(server):
     await watch.aclose()
 
 
-async def test_a_watch_waits_for_a_conversion_that_fails_and_tells_all_of_it_later(server, converter, monkeypatch):
+async def test_a_watch_waits_for_a_conversion_that_fails_and_tells_all_of_it_later(
+    server: SmallServer, converter: Converter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(converting_sink, "AGAIN", (0.0,))
     watch = await server.open("GET", f"{V2}?watch=1")
     pieces = aiter(watch)
@@ -507,14 +517,16 @@ async def test_a_watch_waits_for_a_conversion_that_fails_and_tells_all_of_it_lat
     await watch.aclose()
 
 
-async def test_a_watch_that_cannot_begin_says_why(server, converter):
+async def test_a_watch_that_cannot_begin_says_why(server: SmallServer, converter: Converter) -> None:
     await ask(server, "POST", V1, gadget("a", "v1", size="2x3"))
     converter.fails = True
     answer = await server.get(f"{V2}?watch=1")
     assert (answer.status, "failed" in answer.json()["message"]) == (429, True)
 
 
-async def test_a_watch_with_too_much_to_convert_is_ended(server, converter, monkeypatch):
+async def test_a_watch_with_too_much_to_convert_is_ended(
+    server: SmallServer, converter: Converter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(converting_sink, "WAITING_LIMIT", 20_000)
     watch = await server.open("GET", f"{V2}?watch=1")
     converter.held = asyncio.Event()
@@ -525,7 +537,7 @@ async def test_a_watch_with_too_much_to_convert_is_ended(server, converter, monk
     converter.held.set()
 
 
-async def test_a_watch_that_is_left_converts_nothing_more(server, converter):
+async def test_a_watch_that_is_left_converts_nothing_more(server: SmallServer, converter: Converter) -> None:
     watch = await server.open("GET", f"{V2}?watch=1")
     converter.held = asyncio.Event()
     await ask(server, "POST", V1, gadget("a", "v1", size="1x1"))
@@ -537,7 +549,7 @@ async def test_a_watch_that_is_left_converts_nothing_more(server, converter):
     assert [names for _, names in converter.calls] in ([], [["a"]])
 
 
-async def test_watches_of_the_stored_version_are_told_at_once(server, converter):
+async def test_watches_of_the_stored_version_are_told_at_once(server: SmallServer, converter: Converter) -> None:
     watch = await server.open("GET", f"{V1}?watch=1")
     told = Watch(watch)
     await ask(server, "POST", V1, gadget("a", "v1", size="1x1"))

@@ -225,7 +225,7 @@ def test_time_is_counted_in_the_state_in_which_it_was_spent() -> None:
     requests.seats.finish(ticket)
     requests.hand.move(4)
     requests.seats.settle()
-    assert requests.seats.spent == {(0, 0, 0, 0): 1.0, (1, 1, 1, 1): 2.0, (1, 1, 0, 0): 4.0}
+    assert requests.seats.seconds_by_state == {(0, 0, 0, 0): 1.0, (1, 1, 1, 1): 2.0, (1, 1, 0, 0): 4.0}
 
 
 class AnyOrder(RuleBasedStateMachine):

@@ -7,13 +7,13 @@ import pytest
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Container
 from steersman.api.meta.v1 import DeleteOptions, Status
-from steersman.kinds.built_in import built_in, classes_of, find, gvk_of, is_built_in, is_built_in_group_kind
+from steersman.kinds.built_in import built_in, classes_of, find_built_in, gvk_of, is_built_in, is_built_in_group_kind
 from steersman.machinery.identity.schema import GroupVersion, GroupVersionError, GroupVersionKind, parse_group_version
 
 
 def test_kinds_are_found_by_name() -> None:
     gvk = GroupVersionKind("apps", "v1", "Deployment")
-    found = find(gvk)
+    found = find_built_in(gvk)
     assert found is not None
     assert (found.cls, found.gvk, found.list_name, found.api_version) == (Deployment, gvk, "DeploymentList", "apps/v1")
     assert built_in(Deployment).gvk == gvk_of(Deployment) == gvk
@@ -26,7 +26,7 @@ def test_kinds_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("gvk", [("apps", "v1", "Nope"), ("nope", "v1", "X"), ("nope", "v1", "")])
 def test_what_is_not_there_is_not_found(gvk: tuple[str, str, str]) -> None:
-    assert find(GroupVersionKind(*gvk)) is None
+    assert find_built_in(GroupVersionKind(*gvk)) is None
 
 
 def test_a_class_that_is_a_part_of_a_kind_is_none() -> None:

@@ -33,7 +33,7 @@ def value(metadata: dict[str, Any], version: str = "v1", **content: Any) -> byte
         value({"annotations": {"a": '"resourceVersion":"9","uid":"x"'}, "name": "a", "uid": "u"}),
     ],
 )
-def test_a_body_becomes_its_value_again(stored):
+def test_a_body_becomes_its_value_again(stored: Any) -> None:
     body = V1.at_revision(stored, 9)
     assert json.loads(b"{" + body)["metadata"]["resourceVersion"] == "9"
     assert V1.value_of(body) == stored
@@ -42,12 +42,12 @@ def test_a_body_becomes_its_value_again(stored):
 
 
 @pytest.mark.parametrize("content", [{}, {"aaa": 1}, {"aaa": {"apiVersion": "other"}}])
-def test_the_version_of_a_body_is_what_it_says(content):
+def test_the_version_of_a_body_is_what_it_says(content: dict[str, Any]) -> None:
     for version in ("v1", "v2"):
         assert V1.version_of(value({"name": "a"}, version, **content)[1:]) == f"e.x/{version}"
 
 
-def test_a_value_is_presented_in_the_version_it_was_stored_in():
+def test_a_value_is_presented_in_the_version_it_was_stored_in() -> None:
     stored = value({"name": "a", "uid": "u"}, "v2", x=1)
     body = V1.present(stored, 9)
     assert body == V2.at_revision(stored, 9)

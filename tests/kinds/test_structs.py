@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,7 +49,9 @@ def test_a_presented_value_is_the_object_with_its_revision(obj: ConfigMap, revis
 
 
 @given(MAPS, st.integers(1, 2**63 - 1), st.booleans(), st.randoms())
-def test_a_value_in_another_order_or_layout_is_presented_alike(obj: ConfigMap, revision: int, spaces, random) -> None:
+def test_a_value_in_another_order_or_layout_is_presented_alike(
+    obj: ConfigMap, revision: int, spaces: Any, random: Any
+) -> None:
     document = json.loads(MAPS_KIND.value(obj))
     document["metadata"]["resourceVersion"] = "3"
 
@@ -102,7 +105,7 @@ def test_empty_lists_are_stored_as_null_where_null_is_printed() -> None:
     assert json.loads(kind.value(node))["spec"] == {"drivers": None}
 
 
-def test_an_empty_list_that_is_null_when_it_is_not_set_is_stored_as_null():
+def test_an_empty_list_that_is_null_when_it_is_not_set_is_stored_as_null() -> None:
     kind = built_in(ClusterRole)
     empty = ClusterRole(metadata=ObjectMeta(name="a", annotations={"says": '{"rules":[]}'}), rules=[])
     stored = json.loads(kind.value(empty))

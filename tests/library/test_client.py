@@ -120,5 +120,5 @@ async def test_a_watch_tells_what_there_is_and_what_changes(server: Server) -> N
 async def test_it_needs_a_server_that_runs_and_a_class_with_metadata(server: Server) -> None:
     with pytest.raises(TypeError, match="Nameless has no field `metadata`"):
         server.objects(Nameless)
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         Server(Widget).objects(Widget)

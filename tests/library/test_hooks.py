@@ -134,7 +134,7 @@ async def test_a_set_that_is_prepared_is_sorted(serve: Any) -> None:
     ("master", "why"),
     [
         ("lost", "OldBoat.convert_to has raised KeyError: 'no chart'"),
-        ("odd", "OldBoat.convert_to has given str, not Boat"),
+        ("odd", "OldBoat.convert_to returned str, not Boat"),
     ],
 )
 async def test_a_conversion_that_fails_says_of_what(serve: Any, master: str, why: str) -> None:
@@ -206,7 +206,7 @@ async def test_what_judges_gives_field_errors(serve: Any, size: int, code: int) 
     if code == 422:
         assert causes(answer) == [("size", f"Invalid value: {size}: is wrong")]
     if code == 500:
-        assert answer.json()["message"] == "the hook Raft.check has given a str: it yields FieldErrors"
+        assert answer.json()["message"] == "the hook Raft.check returned a str: it must yield FieldErrors"
 
 
 def waits(mark: Any) -> type:
@@ -237,12 +237,12 @@ def yields(mark: Any) -> type:
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        (waits(steersman.prepare), "Foo.it: what is marked with @prepare is `def`"),
-        (waits(steersman.prepare(status=True)), "Foo.it: what is marked with @prepare is `def`"),
-        (waits(steersman.validate), "Foo.it: what is marked with @validate is `def`"),
-        (does_not_wait(steersman.admit), "Foo.it: what is marked with @admit is `async def`"),
-        (yields(steersman.prepare), "Foo.it: what is marked with @prepare gives nothing"),
-        (yields(steersman.after_write), "Foo.it: what is marked with @after_write gives nothing"),
+        (waits(steersman.prepare), "Foo.it: a method marked with @prepare must be `def`"),
+        (waits(steersman.prepare(status=True)), "Foo.it: a method marked with @prepare must be `def`"),
+        (waits(steersman.validate), "Foo.it: a method marked with @validate must be `def`"),
+        (does_not_wait(steersman.admit), "Foo.it: a method marked with @admit must be `async def`"),
+        (yields(steersman.prepare), "Foo.it: a method marked with @prepare returns nothing"),
+        (yields(steersman.after_write), "Foo.it: a method marked with @after_write returns nothing"),
     ],
 )
 def test_a_hook_that_could_not_be_called_is_refused_where_it_is_declared(model: type, text: str) -> None:

@@ -128,12 +128,12 @@ class Node:
 @pytest.mark.parametrize(
     ("hint", "text"),
     [
-        (int | list[str], "Model.it: a structural schema cannot say int | list"),
+        (int | list[str], "Model.it: a structural schema cannot represent int | list"),
         (dict[int, str], "Model.it: the keys of a map are str, not int"),
         (tuple[int, str], "Model.it: the items of a list are of one type"),
         (Literal["a", 1], "Model.it: the values of an enumeration are all str or all int"),
         (complex, "Model.it: there is no schema of complex"),
-        (Node, "Model.it.next: Node holds itself"),
+        (Node, "Model.it.next: Node contains itself"),
     ],
 )
 def test_what_no_structural_schema_can_say_is_refused_with_its_place(hint: Any, text: str) -> None:

@@ -280,5 +280,5 @@ def test_a_storage_has_what_it_rests_on() -> None:
         resource("e.x/v1", storage=object())(Named)
     with pytest.raises(TypeError, match="Nameless has no field `metadata`"):
         resource("e.x/v1", storage=SHELF)(Nameless)
-    with pytest.raises(TypeError, match="and so one version"):
+    with pytest.raises(TypeError, match="only one version"):
         version_of(Book, "v2")(Nameless)

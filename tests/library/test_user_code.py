@@ -210,7 +210,7 @@ async def test_a_storage_that_gives_no_json_is_told_so(serve: Any) -> None:
     FUNCTIONS["get"] = lambda _: Wagon(ObjectMeta(name="a", namespace="default"), load=float("nan"))
     answer = await send(server, "GET", f"{WAGONS}/a")
     assert answer.status == 500
-    assert "the storage of Wagon has given no JSON: load is nan" in answer.json()["message"]
+    assert "the storage of Wagon returned a value that JSON cannot represent: load is nan" in answer.json()["message"]
 
 
 @dataclass

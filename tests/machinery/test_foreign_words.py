@@ -1,4 +1,4 @@
-"""No answer depends on the version of a library: what it says of an error is not told to clients."""
+"""No response depends on the version of a library: clients do not get the texts of a library's errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TO_OPERATORS = {
     "nodes/stages/declaration.py",
     "kinds/stored_form.py",
 }
-"""What is told at the start, or in the log."""
+"""Modules whose messages are for operators, at the start or in the log."""
 
 
 def told(source: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_label_values_are_escaped(value: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("cls", [Counter, Gauge, Histogram])
-def test_no_metric_has_more_series_than_its_bound(cls, monkeypatch) -> None:
+def test_no_metric_has_more_series_than_its_bound(cls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "MAX_SERIES", 3)
     metric = cls("m", "M.", *([(1.0,)] if cls is Histogram else []), ("l",))
     record = metric.observe if cls is Histogram else lambda value, labels: metric.inc(labels, value)

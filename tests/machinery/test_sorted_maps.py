@@ -28,7 +28,7 @@ def keys_of(count: int) -> list[str]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Processor time in a thread of its own, as large work has it."""
+    """Return the CPU time of the work in its own thread, in which large work runs."""
     took: list[float] = []
 
     def measured() -> None:

@@ -1,6 +1,6 @@
-"""What Python takes for a digit, a letter or a space is Unicode's; what servers read of clients is not.
+"""Python's notions of digits, letters and spaces are Unicode's, but those for text from clients must be ASCII.
 
-The sources read text with the functions of `net.ascii` and `machinery.go.strings` and with patterns that say re.ASCII.
+The sources parse text with the functions of `net.ascii` and `machinery.go.strings` and with patterns that set re.ASCII.
 """
 
 from __future__ import annotations

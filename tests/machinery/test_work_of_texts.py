@@ -1,6 +1,6 @@
-"""That reading a text, a patch or a document takes work in proportion to its length.
+"""The time of reading a text, a patch or a document is proportional to its length.
 
-What is slow here would take minutes, or never end, if it were not so: the bounds are far from both.
+Otherwise these examples would take minutes or never end, so the bounds do not have to be exact.
 """
 
 from __future__ import annotations

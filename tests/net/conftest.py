@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -28,7 +29,7 @@ from steersman.net.tls import Certificate, ServerTLS
 PATIENCE = 5.0
 
 
-def pytest_asyncio_loop_factories(config, item):
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], Any]]:
     """Use the event loop that the server uses."""
     return {"uvloop": uvloop.new_event_loop}
 

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
 
 from steersman.net.acceptor import Acceptor, PendingConnection
 from steersman.net.connection import Core
@@ -69,7 +71,9 @@ def opened(**limits: float) -> Iterator[Door]:
         yield door
 
 
-async def test_a_probe_does_not_wait_behind_those_who_came_before_it(eventually):
+async def test_a_probe_does_not_wait_behind_those_who_came_before_it(
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     with opened() as door:
         for number in range(PENDING):
             door.knock(number)
@@ -80,7 +84,9 @@ async def test_a_probe_does_not_wait_behind_those_who_came_before_it(eventually)
         assert door.begun.index(1_000) <= already + 10
 
 
-async def test_the_oldest_are_not_forgotten_over_the_newest(eventually):
+async def test_the_oldest_are_not_forgotten_over_the_newest(
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     with opened() as door:
         for number in range(PENDING):
             door.knock(number)
@@ -90,7 +96,9 @@ async def test_the_oldest_are_not_forgotten_over_the_newest(eventually):
         assert not door.core.connections
 
 
-async def test_who_says_nothing_keeps_nobody_waiting_and_is_closed(eventually):
+async def test_who_says_nothing_keeps_nobody_waiting_and_is_closed(
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     with opened(header_timeout=0.01) as door:
         silent = door.knock()
         door.knock(7)
@@ -103,7 +111,7 @@ async def test_who_says_nothing_keeps_nobody_waiting_and_is_closed(eventually):
         assert silent.recv(1) == b""
 
 
-async def test_who_speaks_late_is_heard(eventually):
+async def test_who_speaks_late_is_heard(eventually: Callable[[Callable[[], bool]], Awaitable[None]]) -> None:
     with opened() as door:
         client = door.knock()
         await eventually(lambda: len(door.core.connections) == 1)
@@ -111,7 +119,7 @@ async def test_who_speaks_late_is_heard(eventually):
         await eventually(lambda: door.begun == [3])
 
 
-async def test_a_handshake_that_fails_is_counted(eventually):
+async def test_a_handshake_that_fails_is_counted(eventually: Callable[[Callable[[], bool]], Awaitable[None]]) -> None:
     with opened() as door:
         door.fails = True
         door.knock(1)
@@ -119,7 +127,7 @@ async def test_a_handshake_that_fails_is_counted(eventually):
         assert not door.core.connections
 
 
-async def test_those_who_wait_count_as_connections(eventually):
+async def test_those_who_wait_count_as_connections(eventually: Callable[[Callable[[], bool]], Awaitable[None]]) -> None:
     with opened(max_connections=2) as door:
         door.knock()
         door.knock()
@@ -130,7 +138,9 @@ async def test_those_who_wait_count_as_connections(eventually):
         assert len(door.core.connections) == 2
 
 
-async def test_those_who_wait_are_let_go_of_at_the_end(eventually):
+async def test_those_who_wait_are_let_go_of_at_the_end(
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     with opened() as door:
         silent = door.knock()
         await eventually(lambda: len(door.core.connections) == 1)
@@ -141,7 +151,9 @@ async def test_those_who_wait_are_let_go_of_at_the_end(eventually):
         assert silent.recv(1) == b""
 
 
-async def test_without_descriptors_it_rests_and_goes_on(eventually, caplog):
+async def test_without_descriptors_it_rests_and_goes_on(
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]], caplog: pytest.LogCaptureFixture
+) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with opened() as door:
         client = socket.socket()

@@ -16,7 +16,7 @@ def start(coroutine):
     return eager.start(asyncio.get_running_loop(), coroutine)
 
 
-async def test_what_never_waits_needs_no_task():
+async def test_what_never_waits_needs_no_task() -> None:
     seen = []
 
     async def work():
@@ -26,7 +26,7 @@ async def test_what_never_waits_needs_no_task():
     assert seen == [1]
 
 
-async def test_what_it_raises_before_its_first_wait_comes_out():
+async def test_what_it_raises_before_its_first_wait_comes_out() -> None:
     async def work():
         raise KeyError("x")
 
@@ -35,7 +35,7 @@ async def test_what_it_raises_before_its_first_wait_comes_out():
     assert asyncio.current_task() is not None
 
 
-async def test_it_goes_on_as_a_task_after_its_first_wait():
+async def test_it_goes_on_as_a_task_after_its_first_wait() -> None:
     first, second = (asyncio.get_running_loop().create_future() for _ in range(2))
     seen = []
 
@@ -52,7 +52,7 @@ async def test_it_goes_on_as_a_task_after_its_first_wait():
     assert seen == [1, 2, "end"]
 
 
-async def test_a_failure_that_is_awaited_arrives():
+async def test_a_failure_that_is_awaited_arrives() -> None:
     future = asyncio.get_running_loop().create_future()
 
     async def work():
@@ -65,7 +65,7 @@ async def test_a_failure_that_is_awaited_arrives():
 
 
 @pytest.mark.parametrize("waits_before", [False, True])
-async def test_a_timeout_entered_before_or_after_the_first_wait_works(waits_before):
+async def test_a_timeout_entered_before_or_after_the_first_wait_works(waits_before: bool) -> None:
     seen = []
 
     async def work():
@@ -83,7 +83,7 @@ async def test_a_timeout_entered_before_or_after_the_first_wait_works(waits_befo
     assert seen == ["timeout", "goes on"]
 
 
-async def test_a_timeout_around_several_waits_works():
+async def test_a_timeout_around_several_waits_works() -> None:
     async def work():
         async with asyncio.timeout(5):
             await asyncio.sleep(0)
@@ -97,7 +97,7 @@ async def test_a_timeout_around_several_waits_works():
         await start(work())
 
 
-async def test_a_task_group_entered_before_the_first_wait_works():
+async def test_a_task_group_entered_before_the_first_wait_works() -> None:
     seen = []
 
     async def fail():
@@ -115,7 +115,7 @@ async def test_a_task_group_entered_before_the_first_wait_works():
     assert seen == ["failed"]
 
 
-async def test_cancelling_at_once_reaches_what_it_waits_for():
+async def test_cancelling_at_once_reaches_what_it_waits_for() -> None:
     future = asyncio.get_running_loop().create_future()
     seen = []
 
@@ -134,7 +134,7 @@ async def test_cancelling_at_once_reaches_what_it_waits_for():
     assert task.cancelled()
 
 
-async def test_cancelling_itself_before_the_first_wait_works():
+async def test_cancelling_itself_before_the_first_wait_works() -> None:
     seen = []
 
     async def work():
@@ -151,7 +151,7 @@ async def test_cancelling_itself_before_the_first_wait_works():
     assert seen == [True]
 
 
-async def test_context_variables_stay_its_own():
+async def test_context_variables_stay_its_own() -> None:
     async def work():
         VARIABLE.set("inner")
         await asyncio.sleep(0)
@@ -163,7 +163,7 @@ async def test_context_variables_stay_its_own():
     assert VARIABLE.get() == "outer"
 
 
-async def test_the_caller_is_the_current_task_again():
+async def test_the_caller_is_the_current_task_again() -> None:
     async def work():
         await asyncio.sleep(0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from email.utils import formatdate
+from typing import Any
 
 import pytest
 from hpack import Decoder, Encoder
@@ -21,7 +22,7 @@ VALUES = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=300)
 
 
 @given(st.integers(100, 599), st.lists(st.tuples(NAMES, VALUES)), st.integers(0, 10**18))
-def test_encoded_heads_mean_what_they_should(status, headers, length):
+def test_encoded_heads_mean_what_they_should(status: Any, headers: Any, length: Any) -> None:
     fields = FieldCache(hpack.field)
     block = b"".join([hpack.STATUSES[status], *fields.encode(headers), hpack.content_length(length)])
     expected = [(":status", str(status)), *headers, ("content-length", str(length))]
@@ -29,7 +30,9 @@ def test_encoded_heads_mean_what_they_should(status, headers, length):
 
 
 @given(st.lists(st.tuples(NAMES, VALUES), min_size=1), st.booleans(), st.data())
-def test_the_fields_of_a_block_are_counted_and_a_cut_inside_a_field_is_seen(headers, huffman, data):
+def test_the_fields_of_a_block_are_counted_and_a_cut_inside_a_field_is_seen(
+    headers: Any, huffman: Any, data: Any
+) -> None:
     encoder = Encoder()
     blocks = [encoder.encode([field], huffman=huffman) for field in [*headers, *headers]]
     assert hpack.count_fields(b"".join(blocks), 10_000) == len(blocks)
@@ -38,7 +41,7 @@ def test_the_fields_of_a_block_are_counted_and_a_cut_inside_a_field_is_seen(head
 
 
 @given(st.lists(st.tuples(NAMES, VALUES), min_size=1), st.binary(min_size=1, max_size=8))
-def test_a_string_in_huffman_code_ends_in_ones(headers, more):
+def test_a_string_in_huffman_code_ends_in_ones(headers: Any, more: Any) -> None:
     block = Encoder().encode([*headers, ("x", more)], huffman=True)
     coded: list[hpack.Coded] = []
     assert hpack.count_fields(block, 10_000, coded) == len(headers) + 1
@@ -50,16 +53,16 @@ def test_a_string_in_huffman_code_ends_in_ones(headers, more):
         assert not hpack.is_padded_well(more, last)
 
 
-def test_the_size_of_the_table_changes_at_the_beginning_of_a_block_only():
+def test_the_size_of_the_table_changes_at_the_beginning_of_a_block_only() -> None:
     assert hpack.count_fields(b"\x20\x3f\xe1\x1f\x82", 10) == 1
     assert hpack.count_fields(b"\x82\x20", 10) is None
 
 
-def test_counting_stops_at_the_limit():
+def test_counting_stops_at_the_limit() -> None:
     class Counted(bytes):
         looked_at = 0
 
-        def __getitem__(self, place):
+        def __getitem__(self, place: Any) -> Any:
             Counted.looked_at += 1
             return super().__getitem__(place)
 
@@ -72,14 +75,14 @@ def test_counting_stops_at_the_limit():
 
 
 @given(st.binary(max_size=30))
-def test_whatever_is_complete_can_be_decoded_or_refused(block):
+def test_whatever_is_complete_can_be_decoded_or_refused(block: Any) -> None:
     if hpack.count_fields(block, 100) is not None:
         with contextlib.suppress(HPACKError, OversizedHeaderListError):
             Jh2Decoder(1000).decode(block, True)
 
 
 @given(st.integers(0, 1 << 40), st.integers(1, 8))
-def test_integers_decode_to_themselves(value, bits):
+def test_integers_decode_to_themselves(value: Any, bits: Any) -> None:
     encoded = hpack.integer(value, bits)
     limit = (1 << bits) - 1
     decoded = encoded[0] & limit
@@ -89,12 +92,12 @@ def test_integers_decode_to_themselves(value, bits):
 
 
 @pytest.mark.parametrize("field", [("a b", "c"), ("A", "c"), ("", "c"), ("a", "b\r\nc"), ("a", "b\0"), ("a:", "b")])
-def test_fields_that_must_not_be_sent_are_refused(field):
+def test_fields_that_must_not_be_sent_are_refused(field: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
         FieldCache(hpack.field).encode([field])
 
 
-def test_values_that_repeat_are_encoded_once_and_ever_new_ones_are_not_kept():
+def test_values_that_repeat_are_encoded_once_and_ever_new_ones_are_not_kept() -> None:
     made = []
 
     def encode(name: str, value: str) -> bytes:

@@ -17,13 +17,13 @@ async def echo(request: Request) -> Response:
     return Response(201, [("x-b", "c")], text + body)
 
 
-async def test_a_request_is_answered():
+async def test_a_request_is_answered() -> None:
     response = await InProcessClient(echo).request("POST", "/a?b", [("x-a", "1")], b"body")
     assert (response.status, response.headers["x-b"]) == (201, "c")
     assert await response.read() == b"POST /a b 1|body"
 
 
-async def test_the_length_of_a_body_is_told_once():
+async def test_the_length_of_a_body_is_told_once() -> None:
     async def handler(request: Request) -> Response:
         return Response(200, body=str(request.headers.get("content-length")).encode())
 
@@ -33,7 +33,7 @@ async def test_the_length_of_a_body_is_told_once():
     assert await (await client.request("GET", "/")).read() == b"None"
 
 
-async def test_a_request_body_may_be_an_iterator():
+async def test_a_request_body_may_be_an_iterator() -> None:
     async def pieces():
         yield b"bo"
         await asyncio.sleep(0)
@@ -43,7 +43,7 @@ async def test_a_request_body_may_be_an_iterator():
     assert (await response.read()).endswith(b"|body")
 
 
-async def test_a_request_body_that_fails_is_aborted():
+async def test_a_request_body_that_fails_is_aborted() -> None:
     async def pieces():
         yield b"bo"
         raise KeyError("x")
@@ -56,7 +56,7 @@ async def test_a_request_body_that_fails_is_aborted():
     assert (await InProcessClient(handler).request("POST", "/", body=pieces())).status == 200
 
 
-async def test_a_body_over_the_limit_is_told():
+async def test_a_body_over_the_limit_is_told() -> None:
     async def handler(request: Request) -> Response:
         with pytest.raises(BodyTooLarge):
             await request.body.read(3)
@@ -65,7 +65,7 @@ async def test_a_body_over_the_limit_is_told():
     assert (await InProcessClient(handler).request("POST", "/", body=b"body")).status == 413
 
 
-async def test_lists_and_iterators_come_in_pieces():
+async def test_lists_and_iterators_come_in_pieces() -> None:
     async def pieces():
         yield b"a"
         yield b"b"
@@ -91,7 +91,7 @@ class Pushed:
         self.closes += 1
 
 
-async def test_a_pushed_body_is_read_as_it_is_written_and_told_when_the_client_leaves():
+async def test_a_pushed_body_is_read_as_it_is_written_and_told_when_the_client_leaves() -> None:
     body = Pushed()
 
     async def handler(request: Request) -> Response:
@@ -112,7 +112,7 @@ async def test_a_pushed_body_is_read_as_it_is_written_and_told_when_the_client_l
     assert body.closes == 1
 
 
-async def test_a_cut_off_body_is_told():
+async def test_a_cut_off_body_is_told() -> None:
     body = Pushed()
 
     async def handler(request: Request) -> Response:
@@ -126,7 +126,7 @@ async def test_a_cut_off_body_is_told():
     assert body.closes == 1
 
 
-async def test_leaving_cancels_an_iterator():
+async def test_leaving_cancels_an_iterator() -> None:
     ended = asyncio.Event()
 
     async def pieces():
@@ -146,7 +146,7 @@ async def test_leaving_cancels_an_iterator():
     assert ended.is_set()
 
 
-async def test_cancelling_the_request_cancels_the_handler():
+async def test_cancelling_the_request_cancels_the_handler() -> None:
     entered, cancelled = asyncio.Event(), asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -165,7 +165,7 @@ async def test_cancelling_the_request_cancels_the_handler():
     assert cancelled.is_set()
 
 
-async def test_a_fast_writer_waits_for_a_slow_reader():
+async def test_a_fast_writer_waits_for_a_slow_reader() -> None:
     written = 0
 
     async def pieces():
@@ -183,7 +183,7 @@ async def test_a_fast_writer_waits_for_a_slow_reader():
         assert await anext(aiter(response)) == bytes(1 << 16)
 
 
-async def test_failures_and_head_are_as_over_a_socket(caplog):
+async def test_failures_and_head_are_as_over_a_socket(caplog: pytest.LogCaptureFixture) -> None:
     async def handler(request: Request) -> Response:
         if request.method == "HEAD":
             return Response(200, [], b"body")

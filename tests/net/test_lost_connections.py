@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -55,7 +57,14 @@ async def _waiting(server, http1, http2, *, tls):
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("use", [_http1, _http2, _silent, _upgrade, _waiting], ids=lambda each: each.__name__)
-async def test_a_connection_that_has_ended_is_forgotten_at_once(serve, http1, http2, eventually, use, tls):
+async def test_a_connection_that_has_ended_is_forgotten_at_once(
+    serve: Callable[..., Awaitable[Any]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+    use: Any,
+    tls: bool,
+) -> None:
     server = await serve(upgraded, tls=tls)
     gc.collect()
     gc.disable()
@@ -75,7 +84,11 @@ def _bodies() -> int:
     return sum(isinstance(each, IncomingBody) for each in gc.get_objects())
 
 
-async def test_a_request_that_is_answered_is_forgotten_with_its_body(serve, http1, http2):
+async def test_a_request_that_is_answered_is_forgotten_with_its_body(
+    serve: Callable[..., Awaitable[Any]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+) -> None:
     async def handler(request):
         await request.body.read(100)
         return Response(200)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 import uvloop
@@ -77,7 +78,7 @@ FRAME = st.builds(
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(FRAME, max_size=12), st.lists(st.integers(0, 1 << 16), max_size=6))
-def test_http2_takes_any_frames_in_any_pieces(sent, places):
+def test_http2_takes_any_frames_in_any_pieces(sent: Any, places: Any) -> None:
     data = frames.PREFACE + frames.settings({}) + b"".join(sent)
     assert goaway(run(Http2Connection, cut(data, places))[0]) == goaway(run(Http2Connection, [data])[0])
 
@@ -116,13 +117,13 @@ def undecided(answer: tuple[bytes, bool]) -> tuple[bytes, bool]:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.one_of(LINES, st.binary(max_size=5)), max_size=25), st.lists(st.integers(0, 4096), max_size=6))
-def test_http1_answers_the_same_however_the_bytes_are_cut(lines, places):
+def test_http1_answers_the_same_however_the_bytes_are_cut(lines: Any, places: Any) -> None:
     data = b"".join(lines)
     assert undecided(run(Http1Connection, cut(data, places))) == undecided(run(Http1Connection, [data]))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_good_http2_requests_in_small_pieces_are_answered(size):
+def test_good_http2_requests_in_small_pieces_are_answered(size: int) -> None:
     data = frames.PREFACE + frames.settings({})
     for stream in range(1, 40, 2):
         data += frames.headers(stream, GOOD_BLOCK, frames.END_STREAM, 16384)

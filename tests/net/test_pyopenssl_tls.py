@@ -7,6 +7,9 @@ import contextlib
 import shutil
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,14 +21,19 @@ LARGE = 3 << 20
 
 
 @pytest.fixture
-def asking(authority, certificate) -> ServerTLS:
+def asking(authority: Any, certificate: Certificate) -> ServerTLS:
     return ServerTLS([certificate], client_ca_files=[str(authority.file)], defers_verification=True)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_any_certificate_comes_to_the_handler(
-    serve, client_context, authority, asking, tmp_path, version: ssl.TLSVersion
-):
+    serve: Callable[..., Awaitable[Any]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    asking: ServerTLS,
+    tmp_path: Path,
+    version: ssl.TLSVersion,
+) -> None:
     server = await serve(who, tls=asking)
     own = authority.issue("system:node:a", client=True)
     stranger = type(authority)(tmp_path, "stranger").issue("someone", client=True)
@@ -37,7 +45,9 @@ async def test_any_certificate_comes_to_the_handler(
     assert server.statistics().tls_handshake_errors == 0
 
 
-async def test_only_the_key_exchanges_that_are_given_are_made(serve, client_context, certificate):
+async def test_only_the_key_exchanges_that_are_given_are_made(
+    serve: Callable[..., Awaitable[Any]], client_context: Callable[..., ssl.SSLContext], certificate: Certificate
+) -> None:
     server = await serve(who, tls=ServerTLS([certificate], defers_verification=True, curves=("P-521", "P-384")))
     for curve, is_known in (("secp384r1", True), ("secp521r1", True), ("prime256v1", False)):
         context = client_context()
@@ -54,7 +64,9 @@ async def test_only_the_key_exchanges_that_are_given_are_made(serve, client_cont
     )
 
 
-async def test_a_client_that_does_not_believe_the_server_is_counted_and_no_failure_of_the_server(serve, asking, caplog):
+async def test_a_client_that_does_not_believe_the_server_is_counted_and_no_failure_of_the_server(
+    serve: Callable[..., Awaitable[Any]], asking: ServerTLS, caplog: pytest.LogCaptureFixture
+) -> None:
     server = await serve(who, tls=asking)
 
     def disbelieve() -> None:
@@ -74,7 +86,9 @@ async def test_a_client_that_does_not_believe_the_server_is_counted_and_no_failu
     assert not [each for each in caplog.records if each.name == "asyncio"]
 
 
-async def test_large_bodies_go_both_ways(serve, client_context, asking):
+async def test_large_bodies_go_both_ways(
+    serve: Callable[..., Awaitable[Any]], client_context: Callable[..., ssl.SSLContext], asking: ServerTLS
+) -> None:
     async def echo(request: Request) -> Response:
         return Response(200, [], await request.body.read(LARGE + 1))
 
@@ -88,7 +102,9 @@ async def test_large_bodies_go_both_ways(serve, client_context, asking):
     writer.close()
 
 
-async def test_records_that_come_byte_by_byte(serve, client_context, asking):
+async def test_records_that_come_byte_by_byte(
+    serve: Callable[..., Awaitable[Any]], client_context: Callable[..., ssl.SSLContext], asking: ServerTLS
+) -> None:
     server = await serve(who, tls=asking)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
@@ -109,14 +125,20 @@ async def test_records_that_come_byte_by_byte(serve, client_context, asking):
             assert data
             incoming.write(data)
 
-    await through(lambda: client.do_handshake() or True)
+    def shake() -> bool:
+        client.do_handshake()
+        return True
+
+    await through(shake)
     await through(lambda: client.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"))
     answer = await through(lambda: client.read(65536))
     assert answer.startswith(b"HTTP/1.1 200 OK")
     writer.close()
 
 
-async def test_http2_is_agreed_on(serve, client_context, asking):
+async def test_http2_is_agreed_on(
+    serve: Callable[..., Awaitable[Any]], client_context: Callable[..., ssl.SSLContext], asking: ServerTLS
+) -> None:
     server = await serve(who, tls=asking)
     _, writer = await asyncio.open_connection(
         *server.address, ssl=client_context("h2", "http/1.1"), server_hostname="localhost"
@@ -125,7 +147,7 @@ async def test_http2_is_agreed_on(serve, client_context, asking):
     writer.close()
 
 
-async def test_plain_http_is_answered_in_plain(serve, asking):
+async def test_plain_http_is_answered_in_plain(serve: Callable[..., Awaitable[Any]], asking: ServerTLS) -> None:
     server = await serve(who, tls=asking)
     reader, writer = await asyncio.open_connection(*server.address)
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -133,7 +155,12 @@ async def test_plain_http_is_answered_in_plain(serve, asking):
     writer.close()
 
 
-async def test_a_handshake_that_fails_is_counted(serve, client_context, asking, eventually):
+async def test_a_handshake_that_fails_is_counted(
+    serve: Callable[..., Awaitable[Any]],
+    client_context: Callable[..., ssl.SSLContext],
+    asking: ServerTLS,
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     server = await serve(who, tls=asking)
     context = ssl.create_default_context()  # which trusts others
     with pytest.raises(ssl.SSLError):
@@ -141,7 +168,13 @@ async def test_a_handshake_that_fails_is_counted(serve, client_context, asking, 
     await eventually(lambda: server.statistics().tls_handshake_errors == 1)
 
 
-async def test_names_choose_certificates_and_files_may_change(serve, client_context, authority, certificate, tmp_path):
+async def test_names_choose_certificates_and_files_may_change(
+    serve: Callable[..., Awaitable[Any]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
+    tmp_path: Path,
+) -> None:
     other = authority.issue("other.example.org")
     used = Certificate(str(tmp_path / "used.crt"), str(tmp_path / "used.key"))
     shutil.copy(certificate.cert_file, used.cert_file)
@@ -157,7 +190,7 @@ async def test_names_choose_certificates_and_files_may_change(serve, client_cont
     assert (await ask(server, client_context()))[1] == der(anew)
 
 
-def test_files_that_cannot_be_used_are_told_of(tmp_path, certificate):
+def test_files_that_cannot_be_used_are_told_of(tmp_path: Path, certificate: Certificate) -> None:
     (tmp_path / "a").write_text("damaged")
     with pytest.raises(ssl.SSLError):
         ServerTLS([Certificate(str(tmp_path / "a"), certificate.key_file)], defers_verification=True)

@@ -6,6 +6,8 @@ import asyncio
 import resource
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -32,7 +34,11 @@ class Gate:
         return Response(200, [], b"done")
 
 
-async def test_drain_lets_requests_finish_on_both_protocols(serve, http1, http2):
+async def test_drain_lets_requests_finish_on_both_protocols(
+    serve: Callable[..., Awaitable[Any]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+) -> None:
     gate = Gate()
     server = await serve(gate, limits=Limits(linger=0.05))
     one, two, idle = await http1(server), await http2(server), await http1(server)
@@ -52,7 +58,9 @@ async def test_drain_lets_requests_finish_on_both_protocols(serve, http1, http2)
     assert server.statistics().open_http2 == 0
 
 
-async def test_drain_closes_a_connection_when_its_client_has_read_what_was_sent(serve, http2):
+async def test_drain_closes_a_connection_when_its_client_has_read_what_was_sent(
+    serve: Callable[..., Awaitable[Any]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     gate = Gate()
     server = await serve(gate, limits=Limits(linger=3600.0))
     idle, busy = await http2(server), await http2(server)
@@ -71,8 +79,8 @@ async def test_drain_closes_a_connection_when_its_client_has_read_what_was_sent(
 
 
 async def test_drain_does_not_wait_for_the_goodbye_of_a_client_that_keeps_its_connection_for_later(
-    serve, client_context
-):
+    serve: Callable[..., Awaitable[Any]], client_context: Callable[..., ssl.SSLContext]
+) -> None:
     """A blocking client between two requests reads nothing, so it never answers TLS's close_notify."""
 
     async def ok(_: Request) -> Response:
@@ -94,7 +102,9 @@ async def test_drain_does_not_wait_for_the_goodbye_of_a_client_that_keeps_its_co
     client.close()
 
 
-async def test_drain_closes_a_connection_whose_response_began_before_it(serve, http1):
+async def test_drain_closes_a_connection_whose_response_began_before_it(
+    serve: Callable[..., Awaitable[Any]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     more = asyncio.Event()
 
     async def body():
@@ -117,7 +127,9 @@ async def test_drain_closes_a_connection_whose_response_began_before_it(serve, h
     await asyncio.wait_for(draining, 5)
 
 
-async def test_drain_cancels_what_does_not_finish_in_time(serve, http1):
+async def test_drain_cancels_what_does_not_finish_in_time(
+    serve: Callable[..., Awaitable[Any]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     gate = Gate()
     server = await serve(gate)
     client = await http1(server)
@@ -128,7 +140,9 @@ async def test_drain_cancels_what_does_not_finish_in_time(serve, http1):
     assert await client.rest() == b""
 
 
-async def test_close_waits_for_cancelled_handlers_to_clean_up(serve, http1):
+async def test_close_waits_for_cancelled_handlers_to_clean_up(
+    serve: Callable[..., Awaitable[Any]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     entered, cleaned = asyncio.Event(), asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -148,13 +162,15 @@ async def test_close_waits_for_cancelled_handlers_to_clean_up(serve, http1):
     assert cleaned.is_set()
 
 
-async def test_a_server_starts_once(serve):
+async def test_a_server_starts_once(serve: Callable[..., Awaitable[Any]]) -> None:
     server = await serve(Gate())
     with pytest.raises(RuntimeError):
         await server.start("127.0.0.1", 0)
 
 
-async def test_one_connection_too_many_is_closed(serve, http1):
+async def test_one_connection_too_many_is_closed(
+    serve: Callable[..., Awaitable[Any]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     gate = Gate()
     gate.open.set()
     server = await serve(gate, limits=Limits(max_connections=2))
@@ -168,7 +184,7 @@ async def test_one_connection_too_many_is_closed(serve, http1):
     assert server.statistics().refused == 1
 
 
-async def test_a_server_that_was_never_started_can_be_closed():
+async def test_a_server_that_was_never_started_can_be_closed() -> None:
     server = HttpServer(Gate())
     await server.drain(1)
     await server.close()
@@ -176,7 +192,9 @@ async def test_a_server_that_was_never_started_can_be_closed():
 
 
 @pytest.mark.slow
-async def test_two_thousand_idle_connections_cost_little_and_answer(serve, http1):
+async def test_two_thousand_idle_connections_cost_little_and_answer(
+    serve: Callable[..., Awaitable[Any]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 5000:
         pytest.skip("too few file descriptors")
@@ -192,7 +210,12 @@ async def test_two_thousand_idle_connections_cost_little_and_answer(serve, http1
     assert server.statistics().open_http1 == 2000
 
 
-async def test_a_head_that_never_ends_does_not_keep_the_server(serve, http1, monkeypatch, eventually):
+async def test_a_head_that_never_ends_does_not_keep_the_server(
+    serve: Callable[..., Awaitable[Any]],
+    http1: Callable[..., Awaitable[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     monkeypatch.setattr(http1_module, "LONGEST_AT_THE_END", 0.05)
     server = await serve(Gate(), limits=Limits(idle_timeout=0.2, linger=0.01))
     client = await http1(server)
@@ -216,7 +239,7 @@ async def _places(request: Request) -> Response:
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::"])
-async def test_all_addresses_are_those_of_both_families(host: str):
+async def test_all_addresses_are_those_of_both_families(host: str) -> None:
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has one family only")
     server = HttpServer(_places)
@@ -228,7 +251,7 @@ async def test_all_addresses_are_those_of_both_families(host: str):
         await server.close()
 
 
-async def test_an_address_is_listened_on_alone():
+async def test_an_address_is_listened_on_alone() -> None:
     server = HttpServer(_places)
     try:
         _, port = await server.start("::1", 0)
@@ -239,7 +262,7 @@ async def test_an_address_is_listened_on_alone():
         await server.close()
 
 
-async def test_a_port_is_shared_only_by_those_who_say_so():
+async def test_a_port_is_shared_only_by_those_who_say_so() -> None:
     first, second, third = HttpServer(_places), HttpServer(_places), HttpServer(_places)
     try:
         _, port = await first.start("127.0.0.1", 0, shares_port=True)
@@ -251,7 +274,11 @@ async def test_a_port_is_shared_only_by_those_who_say_so():
         await second.close()
 
 
-async def test_kept_connections_are_answered_until_they_know_that_others_are_to_be_made(serve, http1, http2):
+async def test_kept_connections_are_answered_until_they_know_that_others_are_to_be_made(
+    serve: Callable[..., Awaitable[Any]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"here")
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,7 +49,7 @@ def pipes() -> tuple[Pipe, Pipe]:
 class Pair:
     """A client, and a server session that echoes every stream or runs `accept`."""
 
-    def __init__(self, accept=None) -> None:
+    def __init__(self, accept: Any = None) -> None:
         one, other = pipes()
         self.taken: list[Stream] = []
         self.client = Session(one)

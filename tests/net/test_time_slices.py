@@ -5,6 +5,7 @@ counted, not milliseconds.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 import uvloop
@@ -103,7 +104,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_one_read_is_worked_on_in_many_turns(name):
+def test_one_read_is_worked_on_in_many_turns(name: Any) -> None:
     kind, data = FLOODS[name]
     assert len(data) <= READ
 
@@ -120,7 +121,7 @@ def test_one_read_is_worked_on_in_many_turns(name):
         assert runner.run(run()) >= 2  # 150 steps at least, fifty a turn
 
 
-async def test_a_request_of_another_connection_is_answered_in_between():
+async def test_a_request_of_another_connection_is_answered_in_between() -> None:
     shared, wire = core(), Wire()
     attacker = Http1Connection(shared)
     attacker.connection_made(Wire())
@@ -132,7 +133,7 @@ async def test_a_request_of_another_connection_is_answered_in_between():
     assert attacker._later
 
 
-async def test_connections_with_much_to_do_share_a_turn():
+async def test_connections_with_much_to_do_share_a_turn() -> None:
     shared = core()
     wires = [Wire() for _ in range(5)]
     for wire in wires:
@@ -157,7 +158,9 @@ PING = F(frames.PING, 0, 0, bytes(8))
     ],
     ids=["http/1.1", "http/2"],
 )
-async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(kind, first, more, answer):
+async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(
+    kind: Any, first: Any, more: Any, answer: F | bytes
+) -> None:
     shared = core()
     shared.postponed.clock = shared.input_queue.clock
     wires = [Wire() for _ in range(400)]
@@ -186,7 +189,9 @@ async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turn
     [(Http1Connection, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), (Http2Connection, HELLO + opened(0))],
     ids=["http/1.1", "http/2"],
 )
-async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_of_in_each_turn(kind, request_):
+async def test_of_hundreds_of_connections_that_are_lost_at_once_some_are_let_go_of_in_each_turn(
+    kind: Any, request_: Any
+) -> None:
     cancelled = 0
 
     async def handler(_: Request) -> Response:
@@ -236,7 +241,7 @@ def postponed(kind, shared: Core, request_: bytes):
 
 
 @KINDS
-async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kind, request_, answer):
+async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kind, request_, answer) -> None:
     shared = core()
     shared.postponed.clock = shared.input_queue.clock
     for _ in range(20):
@@ -253,7 +258,7 @@ async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kin
 
 
 @KINDS
-async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_once(kind, request_, answer):
+async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_once(kind, request_, answer) -> None:
     connection, wire = postponed(kind, core(), request_)
     assert not connection.eof_received()
     assert answer in bytes(wire.written)
@@ -263,7 +268,7 @@ async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_onc
     connection.connection_lost(None)
 
 
-async def test_what_is_put_off_of_a_client_that_has_gone_is_forgotten():
+async def test_what_is_put_off_of_a_client_that_has_gone_is_forgotten() -> None:
     connection, wire = postponed(Http1Connection, core(), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     connection.connection_lost(None)
     for _ in range(3):
@@ -271,7 +276,7 @@ async def test_what_is_put_off_of_a_client_that_has_gone_is_forgotten():
     assert not wire.written
 
 
-async def test_what_waits_is_read_on_and_everything_is_answered_in_the_end():
+async def test_what_waits_is_read_on_and_everything_is_answered_in_the_end() -> None:
     shared, wire = core(), Wire()
     connection = Http1Connection(shared)
     connection.connection_made(wire)
@@ -280,7 +285,7 @@ async def test_what_waits_is_read_on_and_everything_is_answered_in_the_end():
     assert wire.written.count(b"HTTP/1.1 200 OK") == 8000
 
 
-async def test_pipelined_requests_wait_for_the_one_before_them():
+async def test_pipelined_requests_wait_for_the_one_before_them() -> None:
     started = []
 
     async def handler(request: Request) -> Response:
@@ -297,7 +302,7 @@ async def test_pipelined_requests_wait_for_the_one_before_them():
     connection.connection_lost(None)
 
 
-async def test_a_body_in_little_pieces_is_kept_in_few():
+async def test_a_body_in_little_pieces_is_kept_in_few() -> None:
     held = []
 
     async def handler(request: Request) -> Response:
@@ -315,7 +320,7 @@ async def test_a_body_in_little_pieces_is_kept_in_few():
     connection.connection_lost(None)
 
 
-async def test_heads_over_the_limit_of_streams_are_not_read():
+async def test_heads_over_the_limit_of_streams_are_not_read() -> None:
     read = []
     connection = Http2Connection(core())
     original = connection._blocks.head
@@ -339,7 +344,7 @@ async def test_heads_over_the_limit_of_streams_are_not_read():
     connection.connection_lost(None)
 
 
-def test_a_repeated_field_has_all_of_its_values():
+def test_a_repeated_field_has_all_of_its_values() -> None:
     headers = Headers.from_pairs([("a", str(number)) for number in range(1000)])
     assert headers["a"] == "0"
     assert headers.joined("a") == ", ".join(map(str, range(1000)))

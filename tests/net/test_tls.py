@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,18 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from steersman.net.log_levels import NOTICE
+from steersman.net.server import HttpServer
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.work import followed_files
 from tests.net.tls_client import ask, der, who
 
 
-async def test_a_verified_client_certificate_is_given_to_the_handler(serve, client_context, authority, certificate):
+async def test_a_verified_client_certificate_is_given_to_the_handler(
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
+) -> None:
     tls = ServerTLS([certificate], client_ca_files=[str(authority.file)])
     server = await serve(who, tls=tls)
     user = authority.issue("system:node:a", client=True)
@@ -30,8 +36,13 @@ async def test_a_verified_client_certificate_is_given_to_the_handler(serve, clie
 
 
 async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_counted(
-    serve, client_context, authority, certificate, tmp_path, eventually
-):
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
+    tmp_path: Path,
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     stranger = type(authority)(tmp_path, "stranger").issue("someone", client=True)
     tls = ServerTLS([certificate], client_ca_files=[str(authority.file)])
     server = await serve(who, tls=tls)
@@ -46,8 +57,13 @@ async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_c
     "request_line", [b"GET /api HTTP/1.1", b"HEAD / HTTP/1.1", b"POST /api HTTP/1.1", b"PUT / HTTP/1.0"]
 )
 async def test_plain_http_is_answered_as_go_does_and_closed(
-    serve, client_context, certificate, request_line, eventually, caplog
-):
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    certificate: Certificate,
+    request_line: bytes,
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server = await serve(who, tls=ServerTLS([certificate]))
     reader, writer = await asyncio.open_connection(*server.address)
     writer.write(request_line + b"\r\nHost: h\r\n\r\n" + b"x" * 5000)
@@ -60,7 +76,11 @@ async def test_plain_http_is_answered_as_go_does_and_closed(
     assert not caplog.records
 
 
-async def test_what_is_neither_tls_nor_http_gets_no_answer(serve, certificate, eventually):
+async def test_what_is_neither_tls_nor_http_gets_no_answer(
+    serve: Callable[..., Awaitable[HttpServer]],
+    certificate: Certificate,
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     server = await serve(who, tls=ServerTLS([certificate]))
     reader, writer = await asyncio.open_connection(*server.address)
     writer.write(b"HELLO there, is anybody listening?\r\n\r\n")
@@ -70,7 +90,12 @@ async def test_what_is_neither_tls_nor_http_gets_no_answer(serve, certificate, e
     await eventually(lambda: server.statistics().tls_handshake_errors == 1)
 
 
-async def test_the_certificate_follows_the_name_asked_for(serve, client_context, authority, certificate):
+async def test_the_certificate_follows_the_name_asked_for(
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
+) -> None:
     other = authority.issue("other.example.org")
     wild = authority.issue("wild.example.net")
     wild = Certificate(wild.cert_file, wild.key_file, ("*.example.net",))
@@ -81,7 +106,12 @@ async def test_the_certificate_follows_the_name_asked_for(serve, client_context,
     assert (await ask(server, client_context(), "localhost"))[1] == der(certificate)
 
 
-async def test_names_that_are_given_count_before_those_in_certificates(serve, client_context, authority, certificate):
+async def test_names_that_are_given_count_before_those_in_certificates(
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    certificate: Certificate,
+) -> None:
     first = authority.issue("a.example.org", file="named-1")
     second = authority.issue("a.example.org", file="named-2")
     third = authority.issue("b.example.org", file="named-3")
@@ -99,7 +129,13 @@ async def test_names_that_are_given_count_before_those_in_certificates(serve, cl
     assert (await ask(server, any_name, "a.example.org"))[1] == der(second)
 
 
-async def test_changed_files_are_used_and_broken_ones_are_not(serve, client_context, authority, tmp_path, caplog):
+async def test_changed_files_are_used_and_broken_ones_are_not(
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    authority: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     first, second = authority.issue("localhost", file="first"), authority.issue("localhost", file="second")
     used = Certificate(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
 
@@ -164,7 +200,9 @@ def test_what_is_no_usable_file_takes_no_time_and_is_told_once(
     assert "keeping the ones loaded before" in caplog.text
 
 
-async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(certificate, monkeypatch):
+async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tls = ServerTLS([certificate])
     looks = []
     monkeypatch.setattr(followed_files, "stamp", looks.append)
@@ -176,7 +214,9 @@ async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(certifica
     assert looks == [certificate.cert_file, certificate.key_file]
 
 
-async def test_tls_1_2_is_served_and_1_1_is_not(serve, client_context):
+async def test_tls_1_2_is_served_and_1_1_is_not(
+    serve: Callable[..., Awaitable[HttpServer]], client_context: Callable[..., ssl.SSLContext]
+) -> None:
     server = await serve(who, tls=True)
     context = client_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -188,7 +228,11 @@ async def test_tls_1_2_is_served_and_1_1_is_not(serve, client_context):
         await ask(server, old)
 
 
-async def test_what_is_no_tls_is_counted_and_does_no_harm(serve, client_context, eventually):
+async def test_what_is_no_tls_is_counted_and_does_no_harm(
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     server = await serve(who, tls=True)
     reader, writer = await asyncio.open_connection(*server.address)
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -198,6 +242,6 @@ async def test_what_is_no_tls_is_counted_and_does_no_harm(serve, client_context,
     assert (await ask(server, client_context()))[0] == b"none"
 
 
-def test_missing_files_are_told_at_once(tmp_path):
+def test_missing_files_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         ServerTLS([Certificate(str(tmp_path / "a"), str(tmp_path / "b"))])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
+from steersman.net.server import HttpServer
 from tests.net.wire import Undated, Wire
 
 LARGE = b"x" * (2 << 20)
@@ -42,7 +46,7 @@ class Places:
 
     async def __call__(self, request: Request) -> Response:
         self.begun += 1
-        request.when_over = self.leave
+        request.on_request_end = self.leave
         return Response(200, [], self.body() if callable(self.body) else self.body)
 
 
@@ -55,7 +59,12 @@ BODIES = {"bytes": LARGE, "pieces": [LARGE[:100], LARGE[100:]], "an iterator": p
 
 
 @pytest.mark.parametrize("body", BODIES)
-async def test_over_http2_a_place_is_kept_until_the_answer_has_left(serve, http2, eventually, body):
+async def test_over_http2_a_place_is_kept_until_the_answer_has_left(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+    body: Any,
+) -> None:
     places = Places(BODIES[body])
     client = await http2(await serve(places), settings=CLOSED)
     stream = client.request()
@@ -67,7 +76,11 @@ async def test_over_http2_a_place_is_kept_until_the_answer_has_left(serve, http2
     await eventually(lambda: places.over == 1)
 
 
-async def test_over_http1_a_place_is_kept_until_the_answer_has_left(serve, http1, eventually):
+async def test_over_http1_a_place_is_kept_until_the_answer_has_left(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     places = Places([LARGE] * 8)
     client = await http1(await serve(places))
     client.writer.transport.pause_reading()
@@ -80,7 +93,11 @@ async def test_over_http1_a_place_is_kept_until_the_answer_has_left(serve, http1
     await eventually(lambda: places.over == 1)
 
 
-async def test_what_leaves_at_once_gives_its_place_back_at_once(serve, http1, http2):
+async def test_what_leaves_at_once_gives_its_place_back_at_once(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+) -> None:
     places = Places(b"little")
     server = await serve(places)
     first = await http1(server)
@@ -93,7 +110,11 @@ async def test_what_leaves_at_once_gives_its_place_back_at_once(serve, http1, ht
     assert (places.begun, places.over) == (3, 3)
 
 
-async def test_a_client_that_goes_away_gives_its_place_back(serve, http2, eventually):
+async def test_a_client_that_goes_away_gives_its_place_back(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     places = Places()
     client = await http2(await serve(places), settings=CLOSED)
     kept = client.request()
@@ -105,14 +126,18 @@ async def test_a_client_that_goes_away_gives_its_place_back(serve, http2, eventu
     await eventually(lambda: places.over == 2)
 
 
-async def test_in_process_what_is_written_is_the_clients():
+async def test_in_process_what_is_written_is_the_clients() -> None:
     places = Places()
     response = await InProcessClient(places).request("GET", "/")
     assert (places.begun, places.over) == (1, 1)
     assert await response.read() == LARGE
 
 
-async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_lives(serve, http2, eventually):
+async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_lives(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     places = Places()
     client = await http2(await serve(places, limits=IMPATIENT), settings=CLOSED)
     stream = client.request()
@@ -121,7 +146,9 @@ async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_l
     await client.ping()
 
 
-async def test_over_http2_a_body_that_has_ended_has_to_leave_too(serve, http2):
+async def test_over_http2_a_body_that_has_ended_has_to_leave_too(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         async def pieces():
             yield b"x" * 1000
@@ -133,7 +160,12 @@ async def test_over_http2_a_body_that_has_ended_has_to_leave_too(serve, http2):
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_over_http1_what_is_not_read_in_time_ends_the_connection(serve, client_context, eventually, tls):
+async def test_over_http1_what_is_not_read_in_time_ends_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]],
+    client_context: Callable[..., ssl.SSLContext],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+    tls: bool,
+) -> None:
     places = Places([LARGE] * 8)
     server = await serve(places, limits=IMPATIENT, tls=tls)
     with socket.create_connection(server.address) as plain:
@@ -149,7 +181,11 @@ async def test_over_http1_what_is_not_read_in_time_ends_the_connection(serve, cl
         wrapped.close()
 
 
-async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(serve, http2, eventually):
+async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     places = Places()
     client = await http2(await serve(places, limits=Limits(max_unsent=5 << 20)), settings=CLOSED)
     streams = [client.request() for _ in range(10)]
@@ -164,7 +200,11 @@ async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(serv
     await eventually(lambda: places.begun == places.over == 10)
 
 
-async def test_a_connection_that_keeps_answers_whose_end_nobody_waits_for_is_not_answered_on(serve, http2, eventually):
+async def test_a_connection_that_keeps_answers_whose_end_nobody_waits_for_is_not_answered_on(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http2: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     begun = []
 
     async def handler(request: Request) -> Response:
@@ -179,7 +219,7 @@ async def test_a_connection_that_keeps_answers_whose_end_nobody_waits_for_is_not
     await eventually(lambda: len(begun) == 4)
 
 
-async def test_what_many_are_told_at_once_is_written_in_many_turns():
+async def test_what_many_are_told_at_once_is_written_in_many_turns() -> None:
     writers = []
 
     class Watch:
@@ -269,7 +309,9 @@ def unread(kind, body) -> tuple[Full, Http1Connection | Http2Connection]:
 
 @pytest.mark.parametrize("kind", [Http1Connection, Http2Connection])
 @pytest.mark.parametrize("size", [1 << 20, 60_000, 1000])
-async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded(kind, size):
+async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_read_is_bounded(
+    kind: Any, size: int
+) -> None:
     """Shared pieces wait without a copy; joined pieces in the transport are one copy."""
     shared, watch = b"x" * size, Pushed()
     wire, connection = unread(kind, watch)
@@ -286,7 +328,7 @@ async def test_what_a_connection_keeps_of_its_own_for_a_client_that_does_not_rea
 
 
 @pytest.mark.parametrize("kind", [Http1Connection, Http2Connection])
-async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(kind):
+async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(kind: Any) -> None:
     wire, connection = unread(kind, LARGE)
     for _ in range(100):
         await asyncio.sleep(0)
@@ -298,7 +340,7 @@ async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(ki
     assert wire.written.count(b"x") == len(LARGE)
 
 
-async def test_what_the_transport_has_not_taken_leaves_when_the_connection_is_closed():
+async def test_what_the_transport_has_not_taken_leaves_when_the_connection_is_closed() -> None:
     answer = b"x" * (60 << 10)
     wire, connection = unread(Http1Connection, Pushed())
     watch = connection._current

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from typing import Any
 
 from steersman.net.message import Request, Response
 from steersman.net.tls import Certificate
@@ -14,7 +15,7 @@ async def who(request: Request) -> Response:
     return Response(200, [], request.peer.certificate or b"none")
 
 
-async def ask(server, context: ssl.SSLContext, name: str = "localhost") -> tuple[bytes, bytes, str | None]:
+async def ask(server: Any, context: ssl.SSLContext, name: str = "localhost") -> tuple[bytes, bytes, str | None]:
     """Send one request; return its body, the server's certificate and the TLS version."""
     reader, writer = await asyncio.open_connection(*server.address, ssl=context, server_hostname=name)
     writer.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")

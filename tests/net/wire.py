@@ -18,7 +18,7 @@ class Wire(asyncio.Transport):
     def write(self, data: bytes) -> None:
         self.written += data
 
-    def set_write_buffer_limits(self, high=None, low=None) -> None:
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
 
     def pause_reading(self) -> None:

@@ -79,7 +79,7 @@ LARGE = pod("large", requests={"cpu": "2500m", "memory": "6Gi", "example.com/gpu
         ({"example.com/unknown": "1"}, None),
     ],
 )
-def test_what_a_node_has_too_little_of_is_told(requests: dict[str, str], refused: Refusal | None) -> None:
+def test_insufficient_resources_are_reported(requests: dict[str, str], refused: Refusal | None) -> None:
     assert refusal(pod(requests=requests), node(**{"example.com/gpu": "1"}), taken(LARGE), ()) == refused
 
 
@@ -102,7 +102,7 @@ def test_pods_that_are_gone_or_were_changed_take_what_they_ask_for_now() -> None
     assert refusal(pod(requests={"cpu": "4"}), node(), there, ()) is None
 
 
-def test_labels_taints_and_ports_are_looked_at() -> None:
+def test_labels_taints_and_ports_are_checked() -> None:
     assert refusal(pod(node_selector={"disk": "hdd"}), node(), taken(), ()) == Refusal(
         "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
     )

@@ -106,7 +106,7 @@ async def test_a_node_may_ask_for_it_later(cluster: requests.Node) -> None:
     await eventually(follows)
 
 
-async def test_nobody_renews_the_lease_of_a_node_that_is_gone(cluster: requests.Node) -> None:
+async def test_the_lease_of_a_deleted_node_is_not_renewed(cluster: requests.Node) -> None:
     await cluster.client.create(NODES, of_kwok("gone"))
     await ready(cluster, "gone")
     assert cluster.cluster._components is not None

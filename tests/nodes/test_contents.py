@@ -278,14 +278,14 @@ async def test_an_empty_dir_goes_with_its_pod() -> None:
     await it.sync_at(0)
     assert it.file("/d/f") == b"a\n"
     it.contents.forget(it.pod)
-    assert (it.contents.store.taken, len(it.contents.store)) == (0, 0)
+    assert (it.contents.store.used_bytes, len(it.contents.store)) == (0, 0)
     assert it.file("/d/f") is None
 
 
-async def test_a_volume_that_is_full_is_told_of_once() -> None:
+async def test_a_full_volume_is_reported_once() -> None:
     it = PodOnNode(container("c", "sleep 1000"))
-    told: list[str] = []
-    it.contents.full = lambda _, name: told.append(name)
+    reported: list[str] = []
+    it.contents.full = lambda _, name: reported.append(name)
     await it.sync_at(0)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
@@ -295,7 +295,7 @@ async def test_a_volume_that_is_full_is_told_of_once() -> None:
     assert not world.put("/d/b", bytes(300))
     assert not world.put("/d/c", bytes(300))
     assert world.put("/b", bytes(300))
-    assert told == ["d"]
+    assert reported == ["d"]
 
 
 async def test_all_volumes_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,10 +308,10 @@ async def test_all_volumes_have_a_bound_together(monkeypatch: pytest.MonkeyPatch
         await it.sync_at(0)
         await it.sync_at(1)
     assert second.file("/d/f") in (None, b"")
-    assert first.contents.store.taken <= 1000
+    assert first.contents.store.used_bytes <= 1000
 
 
-async def test_a_pod_that_writes_more_than_a_volume_may_hold_has_to_go() -> None:
+async def test_a_pod_that_writes_more_than_a_volume_may_hold_is_evicted() -> None:
     volume = Volume(name="d", empty_dir=EmptyDirVolumeSource(size_limit="1Ki"))
     it = PodOnNode(container("c", "seq 1 400 > /d/f; sleep 1000"), volume=volume)
     await it.sync_at(0)
@@ -356,7 +356,7 @@ async def test_variables_are_read_from_files(file: str, env: list[EnvVar], wrong
         assert waiting.reason == "CreateContainerConfigError"
 
 
-async def test_a_file_of_variables_is_read_once_in_a_look() -> None:
+async def test_a_file_of_variables_is_read_once_per_sync() -> None:
     text = "".join(f"K{number}='v'\n" for number in range(300))
 
     async def read(variables: int) -> int:
@@ -450,8 +450,8 @@ async def test_of_what_a_command_prints_the_end_is_kept() -> None:
         await it.sync_at(seconds)
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    course = shared._state.logs[it.pod.status.container_statuses[0].container_id]
-    assert 50_000 < sum(len(each.data) for each in course.output.since(0)) <= 64 << 10
+    execution = shared._state.logs[it.pod.status.container_statuses[0].container_id]
+    assert 50_000 < sum(len(each.data) for each in execution.output.since(0)) <= 64 << 10
 
 
 async def test_nothing_is_left_of_pods_that_are_gone() -> None:
@@ -472,7 +472,7 @@ async def test_nothing_is_left_of_pods_that_are_gone() -> None:
         )
         contents.forget(it.pod)
     assert (contents._pods, contents._writers, contents._found, contents._followed) == ({}, {}, 0, 0)
-    assert (contents.store.taken, len(contents.store)) == (0, 0)
+    assert (contents.store.used_bytes, len(contents.store)) == (0, 0)
 
 
 async def test_servers_of_files_are_remembered_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -534,14 +534,14 @@ def test_a_mount_within_another_hides_what_is_there() -> None:
         "until [ -f /d/x ]; do sleep 0.001; done",
     ],
 )
-async def test_a_look_at_containers_that_do_much_takes_little(script: str) -> None:
+async def test_a_sync_of_containers_that_do_much_is_short(script: str) -> None:
     it = PodOnNode(container("a", script), container("b", script))
     await it.sync_at(0)
     for seconds in (1, 10, 100, 1000):
         shared = it.contents.for_pod(it.pod)
-        began = time.thread_time()
+        started_at = time.thread_time()
         sync_pod(it.pod, replace(it.context, shared=shared), NOW + seconds)
-        assert time.thread_time() - began < 0.1  # some 6 ms
+        assert time.thread_time() - started_at < 0.1  # some 6 ms
 
 
 async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch: pytest.MonkeyPatch) -> None:

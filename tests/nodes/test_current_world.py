@@ -104,7 +104,7 @@ async def test_volumes_change_but_for_what_was_written_over_them(running: Runnin
     assert files["/v/b"] == b"2"
 
 
-async def test_a_probe_is_told_how_long_its_command_takes(running: RunningContainer) -> None:
+async def test_a_probe_gets_the_duration_of_its_command(running: RunningContainer) -> None:
     assert await running.probe("sh", "-c", "echo out; echo err >&2; sleep 3; exit 4") == (4, 3.0, "out\nerr\n")
     assert (await running.probe("sleep", "infinity"))[1] == float("inf")
     assert await running.probe("sh", "-c", "pg_isready") == (0, 0.0, "")

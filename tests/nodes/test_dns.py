@@ -48,7 +48,7 @@ def test_policies_and_configurations(it: Pod, file: str) -> None:
     assert (resolving_of(it).file, resolving_of(it).warnings) == (file, ())
 
 
-def test_what_is_beyond_the_limits_is_left_out_and_told_of() -> None:
+def test_values_beyond_the_limits_are_omitted_and_reported() -> None:
     found = resolving_of(pod(dns_config=PodDNSConfig(nameservers=["192.0.2.1", "192.0.2.2", "192.0.2.3"])))
     assert found.servers == ["10.96.0.10", "192.0.2.1", "192.0.2.2"]
     assert found.warnings == (

@@ -55,7 +55,7 @@ def test_pods_go_that_use_more_than_they_ask_for_then_those_of_low_priority_then
     ]
 
 
-def test_what_is_said_of_a_pod_that_has_to_go() -> None:
+def test_messages_about_an_evicted_pod() -> None:
     assert message_of(pod("p", "2Gi", "1Gi"), ("MemoryPressure",)) == (
         "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0. "
         "Container c was using 2Gi, request is 1Gi, has larger consumption of memory. "

@@ -174,7 +174,13 @@ NodeConfigStatus NodeSwapStatus
 swap that nodes do not have.
 """
 
-LISTS = {"done": DONE, "of others": HANDLED_BY_OTHERS, "of a kernel": NOT_SIMULATED, "told": REPORTED, "never": NEVER}
+LISTS = {
+    "done": DONE,
+    "of others": HANDLED_BY_OTHERS,
+    "of a kernel": NOT_SIMULATED,
+    "reported": REPORTED,
+    "never": NEVER,
+}
 
 
 def listed_fields(text: str) -> Iterator[tuple[str, str]]:
@@ -252,11 +258,11 @@ def _sample(hint: typing.Any) -> typing.Any:
 
 
 @pytest.mark.parametrize("path", all_fields())
-def test_a_field_without_effect_is_told_of(path: str) -> None:
+def test_a_field_without_effect_is_reported(path: str) -> None:
     assert fields_without_effect(pod_with(path)) == [path]
 
 
-def test_a_pod_of_which_everything_has_effect_is_told_of_nothing() -> None:
+def test_a_pod_without_ineffective_fields_gets_no_event() -> None:
     spec = {
         "containers": [{"name": "c", "securityContext": {"privileged": True}, "volumeMounts": [{"name": "v"}]}],
         "volumes": [{"name": "v", "emptyDir": {}}, {"name": "s", "projected": {"sources": [{"secret": {}}]}}],
@@ -268,13 +274,13 @@ def test_a_pod_of_which_everything_has_effect_is_told_of_nothing() -> None:
     )
 
 
-def test_what_is_told_of_is_what_is_judged_so() -> None:
+def test_reported_fields_equal_the_listed_ones() -> None:
     """Every field in the list is found in a pod, and every found field is in the list."""
     listed = {one for kind, one in listed_fields(REPORTED) if one != "*" and kind != "ResourceRequirements"}
     assert {each.rpartition(".")[2] for each in all_fields()} == listed
 
 
-def test_the_docs_name_what_is_told_of() -> None:
+def test_the_docs_name_reported_fields() -> None:
     text = (Path(steersman.__file__).parents[2] / "docs" / "up.md").read_text()
     section = text[text.index("## Fields without effect") :]
     section = section[: section.index("\n## ", 5)]

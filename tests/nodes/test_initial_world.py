@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
+from typing import NoReturn
 
 import pytest
 import pytest_asyncio
@@ -39,7 +41,10 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import CONFIG_MAPS, SECRETS, SERVICES
+from steersman.client.transport import Fields, Unreachable
 from steersman.nodes.initial_world import command_of, initial_world
+from steersman.nodes.references import CONFIG_MAP, Source
+from steersman.nodes.sources import Sources
 from steersman.nodes.variables import expanded
 from steersman.testing import Environment
 
@@ -152,3 +157,48 @@ async def test_services_are_found_unless_they_are_not_wanted(client: Client) -> 
     found = (await initial_world(client, it, container)).environment
     assert "DB_SERVICE_HOST" not in found
     assert found["KUBERNETES_SERVICE_PORT_HTTPS"] == "443"
+
+
+async def test_references_in_long_values_are_expanded_in_worker_threads(client: Client) -> None:
+    env = [EnvVar(name=f"E{number}", value="$(NONE)" * 15_000) for number in range(8)]
+    container = Container(name="c", env=env)
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=PodSpec(containers=[container]), status=STATUS)
+    loop, process = time.thread_time(), time.process_time()
+    world = await initial_world(client, pod, container)
+    assert (time.thread_time() - loop) < (time.process_time() - process) / 2
+    assert world.environment["E7"] == "$(NONE)" * 15_000
+
+
+class Recorded:
+    """A transport of a server that is never reached; records the paths that are requested."""
+
+    def __init__(self) -> None:
+        self.targets: list[str] = []
+
+    async def send(self, method: str, target: str, fields: Fields, body: bytes) -> NoReturn:
+        self.targets.append(target)
+        raise Unreachable("no server")
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+async def test_no_request_is_made_for_names_that_no_object_can_have() -> None:
+    name = "n" * 1_000_000
+    key = EnvVarSource(config_map_key_ref=ConfigMapKeySelector(name=name, key="a"))
+    container = Container(
+        name="c",
+        env=[EnvVar(name="E", value_from=key)],
+        env_from=[EnvFromSource(config_map_ref=ConfigMapEnvSource(name=name))],
+        volume_mounts=[VolumeMount(name="v", mount_path="/v")],
+    )
+    volume = Volume(name="v", secret=SecretVolumeSource(secret_name=name))
+    spec = PodSpec(containers=[container], volumes=[volume], enable_service_links=False)
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec, status=STATUS)
+    transport = Recorded()
+    client = Client(transport, "kubelet")
+    assert not (await Sources(client).finder(pod))(Source(CONFIG_MAP, name))
+    assert transport.targets == []
+    with pytest.raises(Unreachable):
+        await initial_world(client, pod, container)
+    assert transport.targets == ["/api/v1/namespaces/default/services/kubernetes"]

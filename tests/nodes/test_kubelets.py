@@ -148,7 +148,7 @@ async def test_pods_run_end_and_go(running: Running) -> None:
     assert reasons == ["Pulling", "Pulled", "Created", "Started", "Killing"]
 
 
-async def test_what_was_written_is_not_looked_at_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_written_status_needs_no_further_sync(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
 
     def counted(pod: Pod, place: PodContext, now: float) -> PodSyncResult:
@@ -260,7 +260,7 @@ async def test_a_pod_waits_for_the_secret_of_its_volume(running: Running) -> Non
     assert (await running.phases())["p"] == "Running"
 
 
-async def test_a_pod_is_told_once_that_nobody_may_make_its_secret(running: Running) -> None:
+async def test_a_pod_gets_one_event_that_its_secret_may_never_be_created(running: Running) -> None:
     items = [KeyToPath(key="tls.key", path="key")]
     spec = PodSpec(
         node_name="node-0",
@@ -329,7 +329,7 @@ async def test_files_on_a_node_outlive_a_pod_and_those_of_a_pod_do_not(running: 
         await running.clock.settle()
 
 
-async def test_a_volume_that_is_full_is_told_of(running: Running) -> None:
+async def test_a_full_volume_is_reported(running: Running) -> None:
     script = 'x=$(seq 1 999); for i in $(seq 1 90); do echo "$x$x$x$x" > /d/$i; done; sleep 1000'
     await create_with_volume(running, "p", script, Volume(name="d", empty_dir=EmptyDirVolumeSource()), host_pid=True)
     await running.clock.advance(seconds=2)
@@ -338,7 +338,7 @@ async def test_a_volume_that_is_full_is_told_of(running: Running) -> None:
     assert ("NotSimulated", "no effect on a simulated node: spec.hostPID", 1) in events
 
 
-async def test_a_secret_for_pulling_that_is_missing_is_told_of(running: Running) -> None:
+async def test_a_missing_pull_secret_is_reported(running: Running) -> None:
     await running.client.create(SECRETS, Secret(metadata=ObjectMeta(name="there", namespace="default")))
     spec = PodSpec(
         node_name="node-0",
@@ -423,7 +423,7 @@ async def test_pods_go_one_after_the_other_from_a_node_under_pressure(running: R
 
 
 @pytest.mark.parametrize(("containers", "beside"), [(3, False), (30, True)])
-async def test_a_pod_of_many_containers_is_looked_at_beside_the_loop(
+async def test_a_pod_of_many_containers_is_synced_in_a_thread(
     running: Running, monkeypatch: pytest.MonkeyPatch, containers: int, *, beside: bool
 ) -> None:
     threads: set[bool] = set()

@@ -8,7 +8,7 @@ import pytest
 
 from steersman.api.core.v1 import HostAlias, Pod, PodIP, PodSpec, PodStatus
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.nodes.naming import hostname_of, hosts_file, wrong_name
+from steersman.nodes.naming import hostname_of, hosts_file, name_error
 
 
 def pod(name: str = "p", **spec: Any) -> Pod:
@@ -31,16 +31,16 @@ def pod(name: str = "p", **spec: Any) -> Pod:
     ],
 )
 def test_hostnames(it: Pod, name: str) -> None:
-    assert (hostname_of(it), wrong_name(it)) == (name, "")
+    assert (hostname_of(it), name_error(it)) == (name, "")
 
 
 def test_a_full_name_may_be_too_long() -> None:
     it = pod("p" * 50, subdomain="s", set_hostname_as_fqdn=True)
-    assert wrong_name(it) == (
+    assert name_error(it) == (
         "failed to construct FQDN from pod hostname and cluster domain, FQDN "
         f"{'p' * 50}.s.n.svc.cluster.local is too long (64 characters is the max, 72 characters requested)"
     )
-    assert wrong_name(pod("p" * 50, subdomain="s")) == ""
+    assert name_error(pod("p" * 50, subdomain="s")) == ""
 
 
 def test_a_hosts_file_has_the_pod_with_its_domain_and_its_aliases() -> None:

@@ -11,6 +11,7 @@ from steersman.api.core.v1 import (
     ContainerResizePolicy,
     ContainerRestartRule,
     ContainerRestartRuleOnExitCodes,
+    EnvVar,
     EphemeralContainer,
     Pod,
     PodDNSConfig,
@@ -31,7 +32,7 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import image_name
 from steersman.nodes.context import ContainerExit, PodContext
 from steersman.nodes.images import Pulls
-from steersman.nodes.pod_life import PodSyncResult, sync_pod
+from steersman.nodes.pod_life import PodSyncResult, sync_pod, takes_long
 from steersman.nodes.resize import NodeCapacity
 from steersman.scheduler.demand.requests import used_by
 
@@ -119,7 +120,7 @@ def test_what_fails_is_started_again_with_growing_waits() -> None:
     assert it.status.container_statuses[0].restart_count == 4
 
 
-def test_init_containers_run_in_turn_and_sidecars_stay() -> None:
+def test_init_containers_run_in_order_and_sidecars_stay() -> None:
     it = pod(
         container(),
         init=(container("first", "sleep", "3"), container("beside", restart_policy="Always")),
@@ -287,7 +288,7 @@ def waiting_reason(it: Pod) -> tuple[str, str]:
     return waiting.reason, waiting.message
 
 
-def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
+def test_the_pull_of_an_unavailable_image_is_retried() -> None:
     it = with_annotations(pod(container()), pull_error="true")
     done = sync(it, NOW)
     why = (
@@ -315,7 +316,7 @@ def test_an_image_that_is_not_to_be_had_is_tried_again_and_again() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["nginx", "docker.io/library/nginx:*", "*/nginx:latest"])
-def test_images_that_nobody_has_are_known_by_name(pattern: str) -> None:
+def test_missing_images_are_matched_by_name(pattern: str) -> None:
     it = pod(container())
     it.status = sync_pod(
         it, PodContext(CONTEXT.host_ips, CONTEXT.pod_ips, missing_images=("other", pattern)), NOW
@@ -391,7 +392,7 @@ def test_a_container_is_given_more_while_it_runs() -> None:
     assert (status.resources.requests["cpu"], status.restart_count, conditions(it)) == ("2", 0, {})
 
 
-def test_a_container_whose_policy_says_so_starts_anew_to_be_given_more() -> None:
+def test_a_resized_container_restarts_if_its_policy_says_so() -> None:
     it = resizable("1", resize_policy=[ContainerResizePolicy(resource_name="cpu", restart_policy="RestartContainer")])
     sync(it, NOW)
     resize(it, "2")
@@ -431,7 +432,7 @@ def test_the_status_of_a_debugging_container_is_never_ready() -> None:
     assert (status.ready, status.started) == (False, None)
 
 
-def test_a_container_can_have_all_of_them_start_anew() -> None:
+def test_a_container_can_restart_all_containers() -> None:
     rule = ContainerRestartRule(
         action="RestartAllContainers", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=[42])
     )
@@ -518,7 +519,7 @@ def test_a_pod_counts_with_the_most_of_what_it_wants_and_has() -> None:
     assert used_by(it).total.milli_cpu == 500
 
 
-def test_a_container_that_is_held_to_its_pods_limits_starts_anew_where_its_policy_says_so() -> None:
+def test_a_container_under_its_pods_limits_restarts_if_its_policy_says_so() -> None:
     policy = [ContainerResizePolicy(resource_name="cpu", restart_policy="RestartContainer")]
     own = ResourceRequirements(limits={"cpu": "1"})
     it = pod_with_resources(
@@ -531,7 +532,7 @@ def test_a_container_that_is_held_to_its_pods_limits_starts_anew_where_its_polic
     assert [each.restart_count for each in it.status.container_statuses] == [1, 0]
 
 
-def test_what_all_containers_have_is_told_of_every_pod() -> None:
+def test_resources_of_all_containers_are_reported_for_every_pod() -> None:
     it = pod(container())
     sync(it, NOW)
     assert (it.status.resources, it.status.allocated_resources) == (ResourceRequirements(), {})
@@ -595,12 +596,12 @@ def test_a_pod_whose_full_name_is_too_long_gets_no_sandbox() -> None:
     done = sync(it, NOW)
     assert waiting_reason(it)[0] == "ContainerCreating"
     assert (it.status.pod_ip, done.next_sync) == ("", NOW + 12)
-    (told,) = done.events
-    assert (told.type, told.reason) == ("Warning", "FailedCreatePodSandBox")
-    assert told.message.startswith("Failed to create pod sandbox: failed to construct FQDN from pod hostname")
+    (reported,) = done.events
+    assert (reported.type, reported.reason) == ("Warning", "FailedCreatePodSandBox")
+    assert reported.message.startswith("Failed to create pod sandbox: failed to construct FQDN from pod hostname")
 
 
-def test_name_servers_that_are_left_out_are_told_of_once() -> None:
+def test_omitted_name_servers_are_reported_once() -> None:
     it = pod(container(), dns_config=PodDNSConfig(nameservers=["192.0.2.1", "192.0.2.2", "192.0.2.3"]))
     assert [each.reason for each in sync(it, NOW).events][:1] == ["DNSConfigForming"]
     assert sync(it, NOW + 1).events == []
@@ -615,3 +616,10 @@ def test_mounts_tell_how_they_are_read_only() -> None:
     sync(it, NOW)
     found = [each.recursive_read_only for each in it.status.container_statuses[0].volume_mounts]
     assert found == [None, "Disabled", "Disabled", "Enabled", "Enabled"]
+
+
+def test_a_pod_with_a_long_command_takes_long() -> None:
+    words = Container(name="c", command=["echo", "hello"])
+    assert not takes_long(Pod(spec=PodSpec(containers=[words])))
+    assert takes_long(Pod(spec=PodSpec(containers=[words], init_containers=[Container(args=["$(A)" * 10_000])])))
+    assert takes_long(Pod(spec=PodSpec(containers=[Container(env=[EnvVar(name="E", value="$(A)" * 10_000)])])))

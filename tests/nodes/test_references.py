@@ -71,7 +71,7 @@ def from_all(**source: Any) -> Container:
         ),
     ],
 )
-def test_variables_that_cannot_be_made_are_told_in_a_kubelets_words(container: Container, said: str) -> None:
+def test_errors_of_variables_have_the_kubelets_words(container: Container, said: str) -> None:
     assert config_error(container, "ns", THERE.get) == said
 
 
@@ -107,7 +107,7 @@ def projected(*sources: VolumeProjection) -> Volume:
         ),
     ],
 )
-def test_volumes_that_cannot_be_filled_are_told_in_a_kubelets_words(volume: Volume, said: str) -> None:
+def test_errors_of_volumes_have_the_kubelets_words(volume: Volume, said: str) -> None:
     assert volume_error(volume, THERE.get) == said
 
 

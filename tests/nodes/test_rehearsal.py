@@ -56,7 +56,7 @@ def test_how_a_command_ends(script: str, ends: Outcome) -> None:
         ("trap 'select' TERM; sleep inf", (0.0, 143)),
     ],
 )
-def test_a_trap_says_how_a_script_ends_that_is_told_to(script: str, ends: tuple[float, int]) -> None:
+def test_a_trap_decides_how_a_terminated_script_ends(script: str, ends: tuple[float, int]) -> None:
     found = outcome(("sh", "-c", script), Setting())
     assert (found.seconds, found.stops_after, found.stop_code) == (None, *ends)
 
@@ -84,7 +84,7 @@ def test_times_go_on_where_nothing_is_printed() -> None:
     assert output_until("echo a; while true; do sleep 3600; done", START + 90_000) == [Printed(START, 1, b"a\n")]
 
 
-def test_a_script_that_does_too_much_to_be_rehearsed_is_given_up() -> None:
+def test_the_rehearsal_of_a_script_with_too_much_work_is_abandoned() -> None:
     assert output_until("x=a; while true; do x=$x; y=b$y; sleep 0.000001; done", START + 90_000) == []
 
 

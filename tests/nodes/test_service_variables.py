@@ -35,6 +35,6 @@ def test_addresses_of_the_other_family_are_bracketed() -> None:
     assert (found["SIX_SERVICE_HOST"], found["SIX_PORT"]) == ("fd00::1", "tcp://[fd00::1]:443")
 
 
-def test_services_without_an_address_are_not_told_of() -> None:
+def test_services_without_an_address_have_no_variables() -> None:
     none = service("headless", "None", ServicePort(port=80)), service("outside", ""), service("bare", "10.0.0.8")
     assert not [variable for each in none for variable in service_variables(each)]

@@ -27,7 +27,7 @@ class Processor:
             self.done[namespace] = self.done.get(namespace, 0.0) + STEP
 
 
-async def test_all_programs_together_have_a_slice_in_a_turn_of_the_loop() -> None:
+async def test_all_programs_together_have_one_slice_per_iteration() -> None:
     machine = Processor()
     tasks = [asyncio.create_task(machine.program(f"n{number % 3}", 20)) for number in range(200)]
     longest = 0.0
@@ -72,7 +72,7 @@ async def test_memory_is_shared_by_a_namespace() -> None:
     assert shares.for_namespace("a").reserve(60 << 20)
 
 
-async def test_shares_that_nobody_uses_are_forgotten() -> None:
+async def test_unused_shares_are_dropped() -> None:
     shares = Shares()
     shares.for_namespace("kept").reserve(1)
     for number in range(2000):

@@ -107,7 +107,7 @@ async def test_a_pod_whose_volume_never_comes_can_be_deleted(client: Client) -> 
     await eventually(gone)
 
 
-async def test_nodes_say_what_is_in_use_whatever_has_been_told_of_them_by_then() -> None:
+async def test_nodes_report_volumes_in_use_even_before_events_of_their_last_change() -> None:
     """The second change comes before the first is visible in the writer's cache."""
     async with Environment() as environment:
         server = environment.plane.server

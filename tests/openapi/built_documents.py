@@ -28,7 +28,7 @@ EVERYTHING = (*on_request.kube_api(lambda *_: True), *API_EXTENSIONS, *AGGREGATO
 
 
 def documents_of(resources: Iterable[Resource[Any]]) -> dict[str, Document]:
-    """Those of a server that serves these in all their versions, by name."""
+    """Return the documents of a server with these resources in all their versions, by name."""
     served: dict[tuple[str, str], list[ServedResource]] = {}
     for each in (found for resource in resources for found in served_versions(resource)):
         served.setdefault((each.group, each.version), []).append(each)
@@ -46,7 +46,7 @@ def every_v3() -> dict[str, Any]:
 
 @cache
 def v2(*, everything: bool = False) -> Any:
-    """The v2 document of what is served by default, or of everything. Nobody may change it."""
+    """Return the v2 document of the resources that are served by default, or of all. It must not be modified."""
     shared = Schemas()
     documents = documents_of(EVERYTHING if everything else DEFAULT)
     return orjson.loads(joined(members_v2(merged([each.fragments(shared) for each in documents.values()]), V2_ENDS)))

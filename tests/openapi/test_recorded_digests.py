@@ -1,4 +1,4 @@
-"""What is published of the built-in resources, held to the byte against recorded digests."""
+"""The published documents of the built-in resources, compared byte by byte by recorded digests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def without_query_descriptions(value: Any) -> Any:
 
 
 def digest(document: bytes) -> str:
-    """Of the document, in any order of keys."""
+    """Return the digest of a document, independent of the order of keys."""
     plain = without_descriptions(orjson.loads(document))
     return hashlib.sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What is published of structural schemas, held against what kube-apiserver publishes of them."""
+"""The published form of structural schemas, compared with that of kube-apiserver."""
 
 from __future__ import annotations
 

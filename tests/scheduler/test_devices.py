@@ -71,7 +71,7 @@ async def test_a_claim_gets_a_device_that_its_expressions_select(scene: Scene) -
     assert selector.node_selector_terms[0].match_fields[0].values == ["b"]
 
 
-async def test_patterns_of_expressions_are_compiled_beside_the_loop(scene: Scene) -> None:
+async def test_patterns_of_expressions_are_compiled_in_a_thread(scene: Scene) -> None:
     await scene.node("a")
     await make_class(scene)
     await make_slice(scene, "a", device("one", model={"string": "old"}), device("two", model={"string": "new"}))
@@ -159,8 +159,8 @@ async def test_devices_are_waited_for_until_they_are_ready(scene: Scene) -> None
 async def test_a_claim_whose_device_fails_gets_another(scene: Scene) -> None:
     await create_pending(scene, "one")
     await report_condition(scene, "Broken")
-    told = 'running PreBind plugin "DynamicResources": device binding failed: claim=c, reason=R, message="m"'
-    assert await scene.wait_for_event("p", "FailedScheduling") == told
+    reported = 'running PreBind plugin "DynamicResources": device binding failed: claim=c, reason=R, message="m"'
+    assert await scene.wait_for_event("p", "FailedScheduling") == reported
     await scene.client.delete(RESOURCE_SLICES, "slice-a")
 
     async def released() -> bool:
@@ -174,7 +174,7 @@ async def test_a_claim_whose_device_fails_gets_another(scene: Scene) -> None:
     assert await allocated_devices(scene, "c") == ["a/good"]
 
 
-async def test_a_claim_that_nobody_uses_follows_the_pod(scene: Scene) -> None:
+async def test_an_unused_claim_follows_the_pod(scene: Scene) -> None:
     for name in ("a", "b"):
         await scene.node(name)
     await make_class(scene)
@@ -213,7 +213,7 @@ async def test_a_pod_is_not_tried_before_its_claim_is_there(scene: Scene) -> Non
     assert await scene.wait_for_node("p") == "a"
 
 
-async def test_a_class_that_is_missing_is_told_of_and_waited_for(scene: Scene) -> None:
+async def test_a_missing_class_is_reported_and_waited_for(scene: Scene) -> None:
     await scene.node("a")
     await make_slice(scene, "a", device("one"))
     await make_claim(scene, "c")

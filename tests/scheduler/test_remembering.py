@@ -52,7 +52,7 @@ def with_uids(pods: Iterable[Plain]) -> list[Plain]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_decisions_are_those_of_a_fresh_look_after_any_changes(seed: int) -> None:
+async def test_decisions_after_any_changes_equal_those_without_caches(seed: int) -> None:
     chance = random.Random(seed)
     case = case_of(seed, 99)
     pods = {pod["metadata"]["uid"]: pod for pod in with_uids(case.pods)}
@@ -107,13 +107,13 @@ def change(chance: random.Random, cluster: ClusterState, pods: Objects, nodes: O
         cluster.set_node(from_plain(Node, node))
 
 
-async def test_only_nodes_that_changed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = 0
+async def test_only_changed_nodes_are_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = 0
     original = ranking_module.contents_score
 
     def counted(*given: Any) -> int:
-        nonlocal looked
-        looked += 1
+        nonlocal checked
+        checked += 1
         return original(*given)
 
     monkeypatch.setattr(ranking_module, "contents_score", counted)
@@ -129,16 +129,16 @@ async def test_only_nodes_that_changed_are_looked_at_again(monkeypatch: pytest.M
         assert isinstance(found, Placement)
         pod.spec.node_name = found.node.name
         cluster.assume(pod, found.node.name)
-    assert looked == 90 + 49
+    assert checked == 90 + 49
 
 
-async def test_pods_that_are_all_different_do_not_each_look_at_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = 0
+async def test_distinct_pods_do_not_each_check_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = 0
     original = ranking_module.contents_score
 
     def counted(*given: Any) -> int:
-        nonlocal looked
-        looked += 1
+        nonlocal checked
+        checked += 1
         return original(*given)
 
     monkeypatch.setattr(ranking_module, "contents_score", counted)
@@ -149,16 +149,16 @@ async def test_pods_that_are_all_different_do_not_each_look_at_every_node(monkey
     for number in range(10):
         found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number + 1}m")))
         assert isinstance(found, Placement)
-    assert looked <= 10 * 1000
+    assert checked <= 10 * 1000
 
 
 async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = 0
+    checked = 0
     original = ranking_module.contents_score
 
     def counted(*given: Any) -> int:
-        nonlocal looked
-        looked += 1
+        nonlocal checked
+        checked += 1
         return original(*given)
 
     monkeypatch.setattr(ranking_module, "contents_score", counted)
@@ -171,7 +171,7 @@ async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monke
     for number in range(60):
         found = await cycle.decide(from_plain(Pod, pod_of(f"p{number}", cpu=f"{number % 6 + 1}m")))
         assert isinstance(found, Placement)
-    assert looked <= 2 * 3000 + 60 * 1024
+    assert checked <= 2 * 3000 + 60 * 1024
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -203,7 +203,7 @@ async def test_decisions_about_heavy_pods_are_those_about_others(seed: int, monk
             assert found.message == expected.message
 
 
-async def test_a_heavy_demand_is_made_anew_where_what_it_left_out_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_heavy_demand_is_ranked_again_if_a_left_out_count_appears(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = ClusterState()
     cluster.set_node(from_plain(Node, node_of("n")))
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
@@ -214,12 +214,12 @@ async def test_a_heavy_demand_is_made_anew_where_what_it_left_out_has_come(monke
     monkeypatch.setattr("steersman.scheduler.demand.weight.MOST", -1)
     cycle = cycle_on(cluster)
     was = rankings_module.Rankings._check_nodes
-    looks = 0
+    checks = 0
 
     async def look(self: Any, *given: Any) -> bool:
-        nonlocal looks
-        looks += 1
-        if looks == 1:
+        nonlocal checks
+        checks += 1
+        if checks == 1:
             cluster.set_pod(from_plain(Pod, near))
         return await was(self, *given)
 
@@ -227,4 +227,4 @@ async def test_a_heavy_demand_is_made_anew_where_what_it_left_out_has_come(monke
     found = await cycle.decide(new)
     assert not isinstance(found, Placement)
     assert "anti-affinity" in found.message
-    assert looks == 2
+    assert checks == 2

@@ -14,7 +14,7 @@ async def test_a_pod_gets_the_node_with_most_room(scene: Scene) -> None:
     assert await scene.wait_for_event("a", "Scheduled") == "Successfully assigned default/a to large"
 
 
-async def test_a_pod_that_fits_nowhere_is_told_why_and_gets_the_node_that_comes(scene: Scene) -> None:
+async def test_a_pod_that_fits_nowhere_gets_the_reason_and_later_a_new_node(scene: Scene) -> None:
     for name in ("a", "b"):
         await scene.node(name)
     await scene.node("c", unschedulable=True)

@@ -74,7 +74,7 @@ async def test_what_happens_while_a_pod_is_tried_counts() -> None:
     queue.close()
 
 
-async def test_a_backoff_is_cut_short_where_nobody_else_waits() -> None:
+async def test_a_backoff_is_shortened_if_no_other_pod_waits() -> None:
     clock = Clock()
     queue = queue_of()
     queue.add(pod("a"))

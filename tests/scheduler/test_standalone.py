@@ -36,7 +36,9 @@ async def test_it_decides_while_it_leads() -> None:
         await asyncio.wait([working])
         lease = await client.get(LEASES, "kube-scheduler", "kube-system")
         assert lease.spec.holder_identity == ""
-        told = [each for each in (await client.list(EVENTS, "kube-system")).items if each.reason == "LeaderElection"]
-        assert told[0].message == f"{held.spec.holder_identity} became leader"
-        assert told[0].source.component == "default-scheduler"
+        reported = [
+            each for each in (await client.list(EVENTS, "kube-system")).items if each.reason == "LeaderElection"
+        ]
+        assert reported[0].message == f"{held.spec.holder_identity} became leader"
+        assert reported[0].source.component == "default-scheduler"
         await client.aclose()

@@ -57,7 +57,7 @@ def mounting(*claims: str) -> dict[str, Any]:
     return {"volumes": [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]}
 
 
-async def test_a_missing_claim_is_told_of_and_waited_for(scene: Scene) -> None:
+async def test_a_missing_claim_is_reported_and_waited_for(scene: Scene) -> None:
     await scene.node("a")
     await scene.node("b")
     await scene.pod("p", **mounting("data"))
@@ -88,7 +88,7 @@ async def test_the_volume_says_on_which_node(scene: Scene) -> None:
     )
 
 
-async def test_a_claim_that_waits_for_its_consumer_is_told_the_node(scene: Scene) -> None:
+async def test_a_claim_that_waits_for_its_consumer_gets_the_selected_node(scene: Scene) -> None:
     await scene.node("a")
     await make_class(scene, "slow", volumeBindingMode="WaitForFirstConsumer")
     await make_claim(scene, "data")

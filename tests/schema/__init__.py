@@ -1,2 +1,3 @@
-"""Structural schemas. Texts of errors are those that kube-apiserver 1.36.3 gave to the same requests, unless a test
-says otherwise."""
+"""Structural schemas. Unless a test states otherwise, the texts of errors are those of kube-apiserver 1.36.3 for the
+same requests.
+"""

@@ -1,4 +1,4 @@
-"""What the tests of schemas share."""
+"""Helpers of the tests of schemas."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Told = list[tuple[str, str]]
 
 
 def of(**properties: Any) -> dict[str, Any]:
-    """The schema of an object with these properties."""
+    """Return the schema of an object with these properties."""
     return {"type": "object", "properties": properties}
 
 
 def compiled(**properties: Any) -> Structural:
-    """The same, compiled."""
+    """Return the compiled schema of an object with these properties."""
     return compile_schema(of(**properties))
 
 
 def told(errors: Iterable[FieldError]) -> Told:
-    """Where errors are, and what they say."""
+    """Return the fields and the texts of errors."""
     return [(each.field, each.body) for each in errors]
 
 
 def refused(plain: Any, *, status_enabled: bool = False, checks: SchemaChecks | None = None) -> Told:
-    """What a definition with that schema is refused with."""
+    """Return the errors of a definition with that schema."""
     return told(schema_errors(plain, PATH, checks or SchemaChecks(), status_enabled=status_enabled))

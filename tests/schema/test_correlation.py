@@ -1,4 +1,4 @@
-"""What was wrong already, and was not changed, is let through."""
+"""Invalid values that have not changed are accepted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = compiled(
 
 
 def errors(new: Any, old: Any) -> list[str]:
-    """Where errors are left."""
+    """Return the fields of the remaining errors."""
     return [place for place, _ in told(SCHEMA.validate_update(new, old))]
 
 
@@ -48,7 +48,7 @@ def test_items_are_found_by_their_keys_and_only_there() -> None:
 
 
 def test_a_member_of_which_nothing_is_said_makes_an_object_another() -> None:
-    """Upstream cannot tell whether it was changed."""
+    """Upstream cannot determine whether it has changed."""
     assert errors({"open": {"x": 1}}, {"open": {"x": 1}}) == ["open.gone"]
     assert errors({"open": {}}, {"open": {}}) == []
 

@@ -1,4 +1,4 @@
-"""What a definition may declare as its schema."""
+"""Validation of the schemas of definitions."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_rules_are_looked_at_without_their_expressions() -> None:
 
 
 class Judge:
-    """Says something of every rule, and remembers what it was asked."""
+    """Reports an error for every rule, and records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str, str]] = []

@@ -1,4 +1,4 @@
-"""What is filled in."""
+"""Defaulting by schemas."""
 
 from __future__ import annotations
 

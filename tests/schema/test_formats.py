@@ -1,4 +1,4 @@
-"""Which texts have which format: what kube-apiserver 1.36.3 took and what it refused."""
+"""Validity of texts by format: the values that kube-apiserver 1.36.3 accepted and refused."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def an_object(size: int, *, wrong: bool = False) -> dict[str, Any]:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions of the package were called."""
+    """Return the number of calls of functions of the package."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> None:

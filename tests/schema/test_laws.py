@@ -1,4 +1,4 @@
-"""What is so whatever the schema and the value are."""
+"""Properties that hold for every schema and value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_was_defaulted_is_defaulted(seed: int) -> None:
 
 @given(seeds)
 def test_no_error_is_told_of_what_is_accepted_and_some_of_what_is_not(seed: int) -> None:
-    """The fast judge and the one that tells why are of one mind."""
+    """Fast validation and the validation with errors agree."""
     from steersman.machinery.errors.field import Path
     from steersman.schema.fast_validation import is_valid
     from steersman.schema.validation_errors import validation_errors
@@ -65,7 +65,7 @@ def test_no_error_is_told_of_what_is_accepted_and_some_of_what_is_not(seed: int)
 
 @given(seeds)
 def test_what_is_not_changed_is_never_refused(seed: int) -> None:
-    """But for objects with members of which the schema says nothing: these cannot be told from changed ones."""
+    """Except for objects with members that are not in the schema, which cannot be distinguished from changed ones."""
     _, _, structural, obj = case(seed)
     structural.default(obj)
     if structural.correlate(obj, copy.deepcopy(obj)).is_same():
@@ -83,6 +83,6 @@ def test_an_update_is_refused_for_no_more_than_a_create(seed: int) -> None:
 
 @given(seeds)
 def test_a_schema_is_owned_by_its_shape(seed: int) -> None:
-    """The schema of managed fields can be made of every schema that a definition may have."""
+    """The schema of managed fields can be created from every schema that a definition may have."""
     _, _, structural, _ = case(seed)
     assert structural.ownership is structural.ownership

@@ -1,4 +1,4 @@
-"""Who may own what of a custom resource."""
+"""Ownership of the fields of custom resources."""
 
 from __future__ import annotations
 

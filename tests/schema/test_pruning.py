@@ -1,4 +1,4 @@
-"""What is taken out of objects."""
+"""Pruning of objects."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_items_of_a_list_that_is_preserved_keep_unknown_fields() -> None:
 
 
 def test_members_of_a_map_of_anything_lose_what_is_in_them() -> None:
-    """additionalProperties: true lets names through, and nothing is known of what is below."""
+    """additionalProperties: true permits all names, and the content below is unknown."""
     obj = {"m": {"a": {"b": 1}, "c": [{"d": 1}], "e": 5}}
     assert compiled(m={"type": "object", "additionalProperties": True}).fit(obj, strict=True) == ["m.a.b", "m.c[0].d"]
     assert obj == {"m": {"a": {}, "c": [{}], "e": 5}}

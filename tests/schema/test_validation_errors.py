@@ -1,4 +1,4 @@
-"""What is said of values that are not valid."""
+"""The errors of invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a schema may say of one value."""
+"""The limits on the number of conditions that a schema has for one value."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ import stat
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -46,7 +48,7 @@ def handshake(files, host, *, client=True):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory: pytest.TempPathFactory):
     return ensure_certificates(tmp_path_factory.mktemp("pki"), ["10.96.0.1", "Api.Example.COM", "[fd00::0001]"])
 
 
@@ -62,28 +64,28 @@ def made(tmp_path_factory):
         "fd00::1",
     ],
 )
-def test_the_server_is_trusted_under_all_its_names(made, host):
+def test_the_server_is_trusted_under_all_its_names(made, host: str) -> None:
     assert handshake(made, host, client=False) is None
 
 
-def test_the_server_is_not_trusted_under_another_name(made):
+def test_the_server_is_not_trusted_under_another_name(made) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(made, "elsewhere.example.com")
 
 
-def test_the_administrator_is_a_master(made):
+def test_the_administrator_is_a_master(made) -> None:
     der = handshake(made, "localhost")
     user = ClientCertificateAuthenticator().authenticate(Credentials(client_certificate=der, certificate_verified=True))
     assert (user.name, user.groups) == ("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
-def test_only_the_owner_reads_keys(made):
+def test_only_the_owner_reads_keys(made) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in made.folder.iterdir()}
     assert {name for name, mode in modes.items() if mode == 0o600} == {"ca.key", "apiserver.key", "admin.key"}
     assert set(modes.values()) == {0o600, 0o644}
 
 
-def test_the_kubeconfig_has_all_inside(made):
+def test_the_kubeconfig_has_all_inside(made) -> None:
     config = json.loads(admin_kubeconfig("https://127.0.0.1:6443", made))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     assert cluster["server"] == "https://127.0.0.1:6443"
@@ -95,7 +97,7 @@ def test_the_kubeconfig_has_all_inside(made):
     assert context["context"] == {"cluster": config["clusters"][0]["name"], "user": config["users"][0]["name"]}
 
 
-def test_good_certificates_are_used_again(tmp_path):
+def test_good_certificates_are_used_again(tmp_path: Path) -> None:
     before = contents(ensure_certificates(tmp_path, ["a.example.com", "10.0.0.1"]))
     assert contents(ensure_certificates(tmp_path, ["10.0.0.1"], now=NOW + timedelta(days=300))) == before
 
@@ -105,7 +107,7 @@ def test_good_certificates_are_used_again(tmp_path):
     [(["10.0.0.2"], timedelta()), ([], timedelta(days=340))],
     ids=["another host", "soon to end"],
 )
-def test_certificates_are_renewed_by_the_same_authority(tmp_path, hosts, later):
+def test_certificates_are_renewed_by_the_same_authority(tmp_path: Path, hosts: list[Any], later: Any) -> None:
     before = contents(ensure_certificates(tmp_path))
     files = ensure_certificates(tmp_path, hosts, now=NOW + later)
     after = contents(files)
@@ -116,7 +118,7 @@ def test_certificates_are_renewed_by_the_same_authority(tmp_path, hosts, later):
 
 @pytest.mark.parametrize("name", ["apiserver.key", "admin.crt", "certificates.json"])
 @pytest.mark.parametrize("damage", [b"", None])
-def test_lost_or_damaged_files_are_made_anew(tmp_path, name, damage):
+def test_lost_or_damaged_files_are_made_anew(tmp_path: Path, name: str, damage: bytes | None) -> None:
     files = ensure_certificates(tmp_path)
     if damage is None:
         (tmp_path / name).unlink()
@@ -127,7 +129,9 @@ def test_lost_or_damaged_files_are_made_anew(tmp_path, name, damage):
     assert files.ca.read_bytes() == ca
 
 
-def test_an_authority_that_ends_is_made_anew_and_the_old_one_kept(tmp_path, caplog):
+def test_an_authority_that_ends_is_made_anew_and_the_old_one_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     files = ensure_certificates(tmp_path)
     old = contents(files)
     ensure_certificates(tmp_path, now=NOW + timedelta(days=3600))
@@ -138,7 +142,7 @@ def test_an_authority_that_ends_is_made_anew_and_the_old_one_kept(tmp_path, capl
     assert "ca.key.1" in caplog.text
 
 
-def test_a_key_without_its_certificate_gets_one_that_the_old_one_vouches_for(tmp_path):
+def test_a_key_without_its_certificate_gets_one_that_the_old_one_vouches_for(tmp_path: Path) -> None:
     files = ensure_certificates(tmp_path)
     old = files.ca.read_bytes()
     files.ca.unlink()
@@ -169,7 +173,9 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         ),
     ],
 )
-def test_a_damaged_authority_is_refused_and_nothing_is_changed(tmp_path, name, damage, message, renewal):
+def test_a_damaged_authority_is_refused_and_nothing_is_changed(
+    tmp_path: Path, name: str, damage: Any, message: str, renewal: list[Any]
+) -> None:
     files = ensure_certificates(tmp_path)
     if damage is None:
         (tmp_path / name).unlink()
@@ -184,7 +190,7 @@ def test_a_damaged_authority_is_refused_and_nothing_is_changed(tmp_path, name, d
 
 @pytest.mark.parametrize("name", ["ca.key", "ca.crt", "apiserver.key", "certificates.json"])
 @pytest.mark.parametrize("what", ["a folder", "a link to"])
-def test_a_folder_or_a_dangling_link_in_place_of_a_file_is_refused(tmp_path, name, what):
+def test_a_folder_or_a_dangling_link_in_place_of_a_file_is_refused(tmp_path: Path, name: str, what: str) -> None:
     ensure_certificates(tmp_path)
     (tmp_path / name).unlink()
     if what == "a folder":
@@ -196,7 +202,9 @@ def test_a_folder_or_a_dangling_link_in_place_of_a_file_is_refused(tmp_path, nam
 
 
 @pytest.mark.parametrize("damage", [b"half a certif", OTHER_KEY])
-def test_a_file_that_was_changed_is_kept_under_another_name(tmp_path, damage, caplog):
+def test_a_file_that_was_changed_is_kept_under_another_name(
+    tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     files = ensure_certificates(tmp_path)
     for _ in range(2):
         files.server_key.write_bytes(damage)
@@ -207,7 +215,9 @@ def test_a_file_that_was_changed_is_kept_under_another_name(tmp_path, damage, ca
 
 
 @pytest.mark.parametrize("damage", [b"{", b"", b'{"\xff":1}', None])
-def test_where_only_the_note_is_lost_nothing_is_set_aside(tmp_path, damage, caplog):
+def test_where_only_the_note_is_lost_nothing_is_set_aside(
+    tmp_path: Path, damage: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
     files = ensure_certificates(tmp_path)
     names = set(contents(files))
     files.note.unlink()
@@ -219,7 +229,9 @@ def test_where_only_the_note_is_lost_nothing_is_set_aside(tmp_path, damage, capl
     handshake(files, "localhost")
 
 
-def test_where_the_note_is_lost_what_the_authority_did_not_issue_is_kept(tmp_path, caplog):
+def test_where_the_note_is_lost_what_the_authority_did_not_issue_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     files = ensure_certificates(tmp_path)
     files.note.write_bytes(b"{")
     files.server_key.write_bytes(OTHER_KEY)
@@ -229,7 +241,7 @@ def test_where_the_note_is_lost_what_the_authority_did_not_issue_is_kept(tmp_pat
     handshake(files, "localhost")
 
 
-def test_keys_that_others_can_read_are_told(tmp_path, caplog):
+def test_keys_that_others_can_read_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = ensure_certificates(tmp_path)
     files.ca_key.chmod(0o640)
     files.admin_key.chmod(0o666)
@@ -240,7 +252,7 @@ def test_keys_that_others_can_read_are_told(tmp_path, caplog):
     ]
 
 
-def test_a_full_disk_leaves_the_old_files(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = ensure_certificates(tmp_path)
     before = contents(files)
 
@@ -253,7 +265,7 @@ def test_a_full_disk_leaves_the_old_files(tmp_path, monkeypatch):
     assert contents(files) == before
 
 
-def test_a_start_with_good_certificates_does_not_import_cryptography(tmp_path):
+def test_a_start_with_good_certificates_does_not_import_cryptography(tmp_path: Path) -> None:
     ensure_certificates(tmp_path)
     code = (
         "import sys; from steersman.server.certificates import ensure_certificates as e;"

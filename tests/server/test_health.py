@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +13,14 @@ from steersman.admission.interface import Chain
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.union import UnionAuthenticator
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
+from steersman.controlplane.control_plane import ControlPlane
 from steersman.net.in_process import InProcessClient
 from steersman.server.basic_paths import install_basic_paths
 from steersman.server.config import Config
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.sqlite.log import Log
+from steersman.testing import Client
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def server() -> Server:
 
 
 @pytest.fixture
-def get(server: Server) -> Callable[..., object]:
+def get(server: Server) -> Callable[..., Awaitable[tuple[int, str]]]:
     """Return `get(path)`, which awaits status and text."""
 
     async def ask(target: str) -> tuple[int, str]:
@@ -48,20 +51,24 @@ def _run(server: Server) -> None:
     server.lifecycle.serving = True
 
 
-async def test_all_is_well(server: Server, get):
+async def test_all_is_well(server: Server, get: Callable[..., Awaitable[tuple[int, str]]]) -> None:
     _run(server)
     assert await get("/livez") == (200, "ok")
     assert await get("/livez?verbose") == (200, "[+]ping ok\n[+]log ok\nlivez check passed\n")
 
 
-async def test_one_check_alone_is_asked_by_its_path(server: Server, get):
+async def test_one_check_alone_is_asked_by_its_path(
+    server: Server, get: Callable[..., Awaitable[tuple[int, str]]]
+) -> None:
     _run(server)
     assert await get("/healthz/ping") == (200, "ok")
     status, _ = await get("/healthz/nothing")
     assert status == 404
 
 
-async def test_a_failing_check_fails_the_whole_and_keeps_its_reason_from_the_client(server: Server, get):
+async def test_a_failing_check_fails_the_whole_and_keeps_its_reason_from_the_client(
+    server: Server, get: Callable[..., Awaitable[tuple[int, str]]]
+) -> None:
     server.add_checks(HealthCheck("disk", lambda: "the disk is on fire"))
     _run(server)
     for path in ("healthz", "livez", "readyz"):
@@ -73,7 +80,7 @@ async def test_a_failing_check_fails_the_whole_and_keeps_its_reason_from_the_cli
     assert await get("/livez/disk") == (500, "internal server error: the disk is on fire\n")
 
 
-async def test_checks_can_be_left_out_by_name(server: Server, get):
+async def test_checks_can_be_left_out_by_name(server: Server, get: Callable[..., Awaitable[tuple[int, str]]]) -> None:
     server.add_checks(HealthCheck("disk", lambda: "broken"))
     _run(server)
     assert await get("/livez?exclude=disk") == (200, "ok")
@@ -83,14 +90,18 @@ async def test_checks_can_be_left_out_by_name(server: Server, get):
     assert 'warn: some health checks cannot be excluded: no matches for "unheard-of"\n' in text
 
 
-async def test_a_check_of_readiness_alone_does_not_fail_the_others(server: Server, get):
+async def test_a_check_of_readiness_alone_does_not_fail_the_others(
+    server: Server, get: Callable[..., Awaitable[tuple[int, str]]]
+) -> None:
     server.add_checks(HealthCheck("informer-sync", lambda: "not synced"), only_ready=True)
     _run(server)
     assert (await get("/livez"))[0] == 200
     assert (await get("/readyz"))[0] == 500
 
 
-async def test_a_server_is_ready_once_its_start_hooks_are_done(server: Server, get):
+async def test_a_server_is_ready_once_its_start_hooks_are_done(
+    server: Server, get: Callable[..., Awaitable[tuple[int, str]]]
+) -> None:
     gate = asyncio.Event()
     server.add_post_start_hook("slow", gate.wait)
     _run(server)
@@ -103,7 +114,7 @@ async def test_a_server_is_ready_once_its_start_hooks_are_done(server: Server, g
     assert (status, "[+]poststarthook/slow ok\n" in text) == (200, True)
 
 
-async def test_a_start_hook_that_fails_fails_the_start(server: Server):
+async def test_a_start_hook_that_fails_fails_the_start(server: Server) -> None:
     async def fail() -> None:
         raise OSError("no way")
 
@@ -114,7 +125,7 @@ async def test_a_start_hook_that_fails_fails_the_start(server: Server):
     assert caught.group_contains(OSError, match="no way")
 
 
-async def test_checks_are_reported_in_the_order_of_kube_apiserver(server: Server):
+async def test_checks_are_reported_in_the_order_of_kube_apiserver(server: Server) -> None:
     async def nothing() -> None: ...
 
     for name in ("own-hook", "bootstrap-controller", "rbac/bootstrap-roles"):
@@ -133,7 +144,7 @@ async def test_checks_are_reported_in_the_order_of_kube_apiserver(server: Server
     assert [name async for name, _ in server.readyz.results()] == ordered
 
 
-async def test_names_of_checks_and_hooks_are_taken_once(server: Server):
+async def test_names_of_checks_and_hooks_are_taken_once(server: Server) -> None:
     server.add_checks(HealthCheck("disk", lambda: None))
     with pytest.raises(ValueError, match="exists already"):
         server.add_checks(HealthCheck("disk", lambda: None))
@@ -145,7 +156,7 @@ async def test_names_of_checks_and_hooks_are_taken_once(server: Server):
         server.add_post_start_hook("hook", nothing)
 
 
-async def test_the_control_planes_readiness_names_storage_caches_hooks_and_shutdown(api):
+async def test_the_control_planes_readiness_names_storage_caches_hooks_and_shutdown(api: Client) -> None:
     text = (await api.get("/readyz?verbose")).body.decode()
     for name in (
         "ping",
@@ -164,8 +175,11 @@ async def test_the_control_planes_readiness_names_storage_caches_hooks_and_shutd
 
 
 async def test_a_control_plane_whose_disk_takes_no_writes_is_not_well(
-    start_control_plane, client_of, tmp_path, monkeypatch
-):
+    start_control_plane: Callable[..., Awaitable[ControlPlane]],
+    client_of: Callable[..., Client],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plane = await start_control_plane(data_dir=tmp_path, storage="sqlite")
     client = client_of(plane)
     assert (await client.get("/livez")).status == (await client.get("/readyz")).status == 200
@@ -185,14 +199,16 @@ async def test_a_control_plane_whose_disk_takes_no_writes_is_not_well(
         assert [f"[-]{name} failed: reason withheld" in answer.body.decode() for name in checks] == [True] * len(checks)
 
 
-async def test_nobody_may_ask_for_health_by_default_but_nothing_else(api):
+async def test_nobody_may_ask_for_health_by_default_but_nothing_else(api: Client) -> None:
     nobody = api.as_user("")
     assert (await nobody.get("/livez")).status == 200
     assert (await nobody.get("/readyz")).status == 200
     assert (await nobody.get("/metrics")).status == 403
 
 
-async def test_of_many_checks_to_leave_out_a_bounded_number_is_read(server: Server, get):
+async def test_of_many_checks_to_leave_out_a_bounded_number_is_read(
+    server: Server, get: Callable[..., Awaitable[tuple[int, str]]]
+) -> None:
     server.add_checks(HealthCheck("disk", lambda: "broken"))
     _run(server)
     status, text = await get(f"/livez?verbose&exclude=disk,{','.join(map(str, range(20_000)))}")

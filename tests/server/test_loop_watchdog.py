@@ -6,6 +6,8 @@ import asyncio
 import gc
 import re
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import uvloop
@@ -42,7 +44,7 @@ def registry() -> Registry:
     return Registry()
 
 
-async def watched(registry: Registry, work) -> None:
+async def watched(registry: Registry, work: Callable[[], object]) -> None:
     watchdog = LoopWatchdog(THRESHOLD, registry)
     watchdog.start()
     try:
@@ -56,7 +58,9 @@ async def watched(registry: Registry, work) -> None:
 
 
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
-def test_a_held_loop_is_told_with_how_long_and_what_held_it(registry, caplog, new_loop):
+def test_a_held_loop_is_told_with_how_long_and_what_held_it(
+    registry: Registry, caplog: pytest.LogCaptureFixture, new_loop: Any
+) -> None:
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(watched(registry, hold_the_loop))
     [line] = [each for each in caplog.messages if "was held" in each and "hold_the_loop" in each]
@@ -70,7 +74,9 @@ def test_a_held_loop_is_told_with_how_long_and_what_held_it(registry, caplog, ne
     assert value(registry, "steersman_loop_held_max_seconds") > HELD / 2
 
 
-async def test_a_hold_that_is_too_short_to_be_told_is_remembered(registry, caplog):
+async def test_a_hold_that_is_too_short_to_be_told_is_remembered(
+    registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
     watchdog = LoopWatchdog(THRESHOLD, registry, 3600.0)
     watchdog.start()
     try:
@@ -87,7 +93,9 @@ async def test_a_hold_that_is_too_short_to_be_told_is_remembered(registry, caplo
     assert value(registry, "steersman_loop_held_max_seconds") == 0
 
 
-async def test_the_request_is_named_without_what_it_carries(registry, caplog, monkeypatch):
+async def test_the_request_is_named_without_what_it_carries(
+    registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     headers = Headers.from_pairs([("authorization", "Bearer secret")])
     http = HttpRequest("GET", "/api/v1/\npods", "labelSelector=secret", headers, EMPTY_BODY, Peer())
     # frames of the package are looked at for the request
@@ -97,7 +105,7 @@ async def test_the_request_is_named_without_what_it_carries(registry, caplog, mo
     assert "secret" not in caplog.text
 
 
-async def test_a_collection_of_garbage_is_told_apart(registry, caplog):
+async def test_a_collection_of_garbage_is_told_apart(registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
     many = [[number] for number in range(300_000)]
 
     def collect() -> None:
@@ -112,14 +120,16 @@ async def test_a_collection_of_garbage_is_told_apart(registry, caplog):
     assert "server.loop_watchdog" not in line
 
 
-async def test_a_hold_that_does_not_end_is_told_meanwhile(registry, caplog, monkeypatch):
+async def test_a_hold_that_does_not_end_is_told_meanwhile(
+    registry: Registry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loop_watchdog, "STILL", HELD / 5)
     await watched(registry, hold_the_loop)
     [line] = [each for each in caplog.messages if "by now" in each]
     assert re.match(r"the loop is held for \d+\.\d+ s by now by no request: in \S*hold_the_loop: ", line)
 
 
-async def test_after_the_end_nothing_is_watched(registry, caplog):
+async def test_after_the_end_nothing_is_watched(registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
     await watched(registry, lambda: None)
     caplog.clear()
     hold_the_loop()

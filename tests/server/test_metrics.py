@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from steersman.machinery.metrics import Counter, Histogram, Registry
+from steersman.testing import Client
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\S+)")
@@ -88,7 +89,7 @@ def check_histogram(name: str, family: Family) -> None:
 
 
 @pytest.fixture
-def scrape(api):
+def scrape(api: Client):
     async def read() -> dict[str, Family]:
         answer = await api.get("/metrics")
         assert answer.status == 200
@@ -98,7 +99,7 @@ def scrape(api):
     return read
 
 
-async def test_every_family_has_help_and_a_type(scrape):
+async def test_every_family_has_help_and_a_type(scrape) -> None:
     families = await scrape()
     assert len(families) > 10
     for name, family in families.items():
@@ -106,7 +107,7 @@ async def test_every_family_has_help_and_a_type(scrape):
         assert family.kind, name
 
 
-async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api, namespace, scrape):
+async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api: Client, namespace: str, scrape) -> None:
     labels = {"verb": "POST", "resource": "configmaps", "code": "201"}
     before = (await scrape())["apiserver_request_total"].value(**labels)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -117,7 +118,7 @@ async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api, na
     assert durations.samples["_count", _series(durations, verb="POST", resource="configmaps")] >= 1
 
 
-async def test_sizes_of_bodies_are_told_by_group(api, namespace, scrape):
+async def test_sizes_of_bodies_are_told_by_group(api: Client, namespace: str, scrape) -> None:
     path = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
     assert (await api.post(path, {"metadata": {"name": "a"}, "data": {}, "revision": 1})).status == 201
     sizes = (await scrape())["apiserver_request_body_size_bytes"]
@@ -126,7 +127,7 @@ async def test_sizes_of_bodies_are_told_by_group(api, namespace, scrape):
     assert sizes.samples["_bucket", labels | {("le", "1.05e+06")}] >= 1
 
 
-async def test_applies_are_counted_apart_from_other_patches(api, namespace, scrape):
+async def test_applies_are_counted_apart_from_other_patches(api: Client, namespace: str, scrape) -> None:
     def applies(families) -> float:
         return families["apiserver_request_total"].value(verb="APPLY", resource="configmaps", code="201")
 
@@ -143,7 +144,7 @@ def _series(family: Family, **labels: str) -> Labels:
     return next(found for suffix, found in family.samples if suffix == "_count" and wanted <= found)
 
 
-async def test_stored_objects_are_counted(api, namespace, scrape):
+async def test_stored_objects_are_counted(api: Client, namespace: str, scrape) -> None:
     before = (await scrape())["apiserver_storage_objects"].value(resource="secrets")
     path = f"/api/v1/namespaces/{namespace}/secrets"
     for name in ("a", "b"):
@@ -151,7 +152,7 @@ async def test_stored_objects_are_counted(api, namespace, scrape):
     assert (await scrape())["apiserver_storage_objects"].value(resource="secrets") == before + 2
 
 
-async def test_an_open_watch_is_counted_while_it_is_open(api, namespace, scrape):
+async def test_an_open_watch_is_counted_while_it_is_open(api: Client, namespace: str, scrape) -> None:
     async def watchers() -> float:
         return (await scrape())["apiserver_registered_watchers"].value(kind="Lease")
 
@@ -162,7 +163,7 @@ async def test_an_open_watch_is_counted_while_it_is_open(api, namespace, scrape)
     assert await watchers() == before
 
 
-async def test_the_process_is_described(scrape):
+async def test_the_process_is_described(scrape) -> None:
     families = await scrape()
     assert families["process_resident_memory_bytes"].value() > 10 << 20
     assert families["process_cpu_seconds_total"].value() > 0
@@ -174,18 +175,18 @@ async def test_the_process_is_described(scrape):
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/slis"])
-async def test_scrapes_tell_when_the_process_began(api, path):
+async def test_scrapes_tell_when_the_process_began(api: Client, path: str) -> None:
     told = (await api.get(path)).headers["process-start-time-unix"]
     assert 0 <= time.time() - int(told) < 3600
 
 
-async def test_feature_gates_are_told_with_their_stage(scrape):
+async def test_feature_gates_are_told_with_their_stage(scrape) -> None:
     gates = (await scrape())["kubernetes_feature_enabled"]
     assert gates.samples["", frozenset({("name", "SidecarContainers"), ("stage", "")})] == 1
     assert gates.samples["", frozenset({("name", "CBORServingAndStorage"), ("stage", "ALPHA")})] == 0
 
 
-async def test_requests_in_deprecated_versions_are_told(api, scrape):
+async def test_requests_in_deprecated_versions_are_told(api: Client, scrape) -> None:
     assert (await api.get("/api/v1/endpoints")).status == 200
     told = (await scrape())["apiserver_requested_deprecated_apis"]
     assert told.kind == "gauge"
@@ -207,7 +208,7 @@ async def test_requests_in_deprecated_versions_are_told(api, scrape):
     assert told.value(resource="configmaps") == 0
 
 
-async def test_health_checks_are_series_of_their_own(api):
+async def test_health_checks_are_series_of_their_own(api: Client) -> None:
     answer = await api.get("/metrics/slis")
     checks = parse(answer.body.decode())["kubernetes_healthcheck"]
     assert checks.value(name="ping", type="livez") == 1
@@ -215,7 +216,7 @@ async def test_health_checks_are_series_of_their_own(api):
     assert checks.value(name="shutdown", type="livez") == 0
 
 
-def test_label_values_are_escaped():
+def test_label_values_are_escaped() -> None:
     registry = Registry()
     counter = Counter("odd_total", "Odd values.", ("value",))
     registry.add(counter)
@@ -224,7 +225,7 @@ def test_label_values_are_escaped():
     assert parse("".join(registry.expose()))["odd_total"].value(value=odd) == 1
 
 
-def test_values_on_and_beyond_the_edges_of_a_histogram_fall_into_the_right_buckets():
+def test_values_on_and_beyond_the_edges_of_a_histogram_fall_into_the_right_buckets() -> None:
     registry = Registry()
     histogram = Histogram("took_seconds", "Times.", (0.1, 1.0))
     registry.add(histogram)

@@ -89,7 +89,7 @@ async def opened_shared(inner: SQLiteStorage) -> SharedStorage:
 
 @pytest.fixture
 def leasing_store(store: Storage) -> Storage:
-    """A store whose leases run out by the tests' clock; etcd's have tests of their own."""
+    """A store whose leases expire by the tests' clock; those of etcd have separate tests."""
     if not hasattr(store, "expire_leases"):
         pytest.skip("leases run out in real time")
     return store
@@ -104,5 +104,5 @@ async def store(open_store: OpenStore) -> AsyncIterator[Storage]:
 
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Watchers are told in the turn of the change, however slow the machine is."""
+    """Watchers get their events in the same iteration of the event loop as the change, however slow the machine is."""
     monkeypatch.setattr("steersman.storage.cache.watcher._TURN", 60.0)

@@ -1,4 +1,4 @@
-"""What the storage tests share: a clock, a recording subscriber, random writes, and the log replayed as the truth."""
+"""Helpers of the tests of storage: a clock, a recording subscriber, random writes, and the state computed from the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, St
 
 
 class Clock:
-    """A time that stands still until a test moves it."""
+    """A clock that only moves when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
@@ -19,7 +19,7 @@ class Clock:
 
 
 class Recorder:
-    """A subscriber that keeps what it is told."""
+    """A subscriber that collects its events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -50,7 +50,7 @@ async def write_at_random(store: Storage, chance: random.Random, count: int) -> 
 
 
 async def check_every_revision(store: Storage, events: Sequence[Event], oldest: int = 1) -> None:
-    """What the store shows at each revision is what replaying the events up to it gives."""
+    """Check that the store's state at each revision is the result of replaying the events up to it."""
     state: dict[str, KeyValue] = {}
     for event in [None, *events]:
         if event is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -443,7 +444,9 @@ async def test_compaction_goes_forward_only_and_not_into_the_future(store: Stora
     assert len((await store.range("/")).items) == 5
 
 
-async def test_a_revision_is_not_used_twice_though_the_newest_write_is_compacted(open_store) -> None:
+async def test_a_revision_is_not_used_twice_though_the_newest_write_is_compacted(
+    open_store: Callable[[], Awaitable[Storage]],
+) -> None:
     store = await open_store()
     await store.create("/a", b"1")
     await store.delete("/a", expected_revision=2)
@@ -475,7 +478,7 @@ async def test_compaction_while_writing_loses_nothing(store: Storage) -> None:
 # Leases
 
 
-async def test_a_key_vanishes_when_its_lease_runs_out(leasing_store, clock: Clock) -> None:
+async def test_a_key_vanishes_when_its_lease_runs_out(leasing_store: Any, clock: Clock) -> None:
     recorder = Recorder()
     await leasing_store.subscribe("/", after_revision=1, deliver=recorder)
     leased = await leasing_store.create("/a", b"1", ttl=10)
@@ -490,7 +493,7 @@ async def test_a_key_vanishes_when_its_lease_runs_out(leasing_store, clock: Cloc
     assert recorder.events[2:] == [Event(4, "/a", None, leased)]
 
 
-async def test_an_update_renews_or_takes_away_the_lease(leasing_store, clock: Clock) -> None:
+async def test_an_update_renews_or_takes_away_the_lease(leasing_store: Any, clock: Clock) -> None:
     for key in ("/renewed", "/freed", "/gone"):
         await leasing_store.create(key, b"1", ttl=10)
     await leasing_store.update("/renewed", b"2", expected_revision=2, ttl=100)
@@ -505,7 +508,7 @@ async def test_an_update_renews_or_takes_away_the_lease(leasing_store, clock: Cl
     assert [item.key for item in (await leasing_store.range("/")).items] == ["/freed", "/gone"]
 
 
-async def test_many_leases_run_out_at_once(leasing_store, clock: Clock) -> None:
+async def test_many_leases_run_out_at_once(leasing_store: Any, clock: Clock) -> None:
     await asyncio.gather(*(leasing_store.create(f"/{number}", b"1", ttl=1) for number in range(1200)))
     clock.now += 5
     await leasing_store.expire_leases()
@@ -516,7 +519,7 @@ async def test_many_leases_run_out_at_once(leasing_store, clock: Clock) -> None:
 # The end
 
 
-async def test_a_closed_store_refuses_everything(open_store) -> None:
+async def test_a_closed_store_refuses_everything(open_store: Callable[[], Awaitable[Storage]]) -> None:
     store = await open_store()
     await store.create("/a", b"1")
     assert store.refusal == ""
@@ -537,7 +540,7 @@ async def test_a_closed_store_refuses_everything(open_store) -> None:
             await request
 
 
-async def test_closing_completes_what_was_begun(open_store) -> None:
+async def test_closing_completes_what_was_begun(open_store: Callable[[], Awaitable[Storage]]) -> None:
     store = await open_store()
     recorder = Recorder()
     await store.subscribe("/", after_revision=1, deliver=recorder)

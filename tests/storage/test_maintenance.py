@@ -1,4 +1,4 @@
-"""What stores do by themselves: compaction by the clock, expiry of leases."""
+"""Background jobs of stores: compaction by time, and expiry of leases."""
 
 from __future__ import annotations
 

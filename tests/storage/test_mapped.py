@@ -118,7 +118,7 @@ def encrypted(inner: MemoryStorage, keys: KeyService) -> MappedStorage:
 
 
 class Told:
-    """Takes events, and says what they were."""
+    """Collects events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

@@ -1,4 +1,4 @@
-"""The operator of a storage is told what it refuses: by the log now and then, a metric and readiness."""
+"""Reports of a storage's refusals to the operator: occasional log lines, a metric and readiness."""
 
 from __future__ import annotations
 

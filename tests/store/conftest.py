@@ -1,4 +1,4 @@
-"""Stores on real storages, in memory and in a SQLite file, of a kind whose strategy tells what is asked of it."""
+"""Stores on real storages, in memory and in a SQLite file, of a kind whose strategy records its calls."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ async def client(open_client: OpenStore) -> StoreClient:
 
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Watchers are told in the turn of the change, however slow the machine is."""
+    """Watchers get their events in the same iteration of the event loop as the change, however slow the machine is."""
     monkeypatch.setattr("steersman.storage.cache.watcher._TURN", 60.0)

@@ -1,10 +1,10 @@
-"""What store tests share: a client that speaks in plain data, and a strategy that writes down what is asked of it."""
+"""Helpers of the tests of stores: a client with plain data, and a strategy that records its calls."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -73,7 +73,7 @@ class RecordingInquiry(Inquiry[ConfigMap]):
 
 
 class Recording(Strategy[ConfigMap]):
-    """Refuses `data.bad`, and writes down every hook, those of what stands beside it too."""
+    """Refuses `data.bad`, and records all calls of hooks, including those of allocators."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -199,7 +199,7 @@ class StoreClient:
     async def change(
         self, name: str, change: Callable[[Any], object], *, namespace: str = "ns", **more: Any
     ) -> dict[str, Any]:
-        """Changes whatever is there."""
+        """Change the object, whatever its state."""
 
         async def make(old: Any) -> Any:
             new = self.store.kind.copy(old)
@@ -224,11 +224,11 @@ class StoreClient:
     async def list(self, options: ListOptions | None = None, *, namespace: str = "ns") -> Listing:
         return await self.store.list(self.context(namespace), options or ListOptions())
 
-    async def names(self, options: ListOptions | None = None, *, namespace: str = "ns") -> list[str]:
+    async def names(self, options: ListOptions | None = None, *, namespace: str = "ns") -> Sequence[str]:
         """The names that a list answers with."""
         return self.names_of(await self.list(options, namespace=namespace))
 
-    def names_of(self, listing: Listing) -> list[str]:
+    def names_of(self, listing: Listing) -> Sequence[str]:
         return [self.plain(item)["metadata"]["name"] for item in listing.items]
 
     async def watch(self, options: ListOptions | None = None, *, namespace: str = "ns") -> tuple[Events, WatchStart]:

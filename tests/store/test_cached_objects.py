@@ -1,9 +1,9 @@
-"""What a store reads where others write to its storage, and what is told when that cannot be read or written."""
+"""Reads of a store to whose storage others write, and its answers if storage cannot be read or written."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from tests.store.store_client import CONFIG_MAPS, StoreClient, selecting
 
 
 class OfMany(MemoryStorage):
-    """A storage that others write to: what is newest has to be asked."""
+    """A storage to which others write, so its newest revision must be requested."""
 
     knows_newest = False
     has_other_servers = True
@@ -55,7 +55,7 @@ async def client(storage: OfMany) -> AsyncIterator[StoreClient]:
 
 
 async def behind(revision: int) -> None:
-    """A cache that is told of nothing for too long."""
+    """A cache that does not receive events for too long."""
     raise FutureRevision(revision + 1, revision)
 
 
@@ -84,7 +84,7 @@ async def test_what_ends_without_a_write_is_held_against_what_is_newest(client: 
     made = await client.create("a", metadata={"finalizers": ["example.com/kept"]})
     await client.delete("a")
     old = {**made, "metadata": {**made["metadata"], "resourceVersion": "1"}}
-    endings = {
+    endings: dict[str, Callable[[], Awaitable[object]]] = {
         "a change of nothing": lambda: client.change("a", lambda old: None),
         "a conflict": lambda: refusal(client.put(old)),
         "nothing there": lambda: refusal(client.set("b", 1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import chain, repeat
 
 import pytest
@@ -67,7 +68,7 @@ async def test_a_namespace_is_needed_where_there_are_namespaces(client: StoreCli
     await refused(client.get("a", namespace=""), 400, "BadRequest", "Namespace parameter required.")
 
 
-async def test_cluster_wide_objects_have_no_namespace(open_client) -> None:
+async def test_cluster_wide_objects_have_no_namespace(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     client = await open_client(CLUSTER_WIDE)
     made = await client.create("a")
     assert "namespace" not in made["metadata"]
@@ -87,7 +88,9 @@ async def test_a_name_that_is_no_path_segment_is_refused(client: StoreClient, na
     await refused(client.get(name), 400, "BadRequest", message)
 
 
-async def test_faults_of_the_metadata_and_of_the_rest_are_told_together(open_client) -> None:
+async def test_faults_of_the_metadata_and_of_the_rest_are_told_together(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     client = await open_client(Recording().resource())
     with pytest.raises(StatusError) as caught:
         await client.create("A_", metadata={"finalizers": ["x"]}, data={"bad": ""})
@@ -99,7 +102,7 @@ async def test_faults_of_the_metadata_and_of_the_rest_are_told_together(open_cli
     )
 
 
-async def test_the_hooks_are_called_in_their_order(open_client) -> None:
+async def test_the_hooks_are_called_in_their_order(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     checked = []
@@ -124,7 +127,9 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
     assert client.warnings == ["think again"]
 
 
-async def test_what_was_taken_is_given_back_unless_the_object_is_stored(open_client) -> None:
+async def test_what_was_taken_is_given_back_unless_the_object_is_stored(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     await client.create("a", data={"take": "one"})
@@ -145,7 +150,9 @@ async def test_what_was_taken_is_given_back_unless_the_object_is_stored(open_cli
 
 @pytest.mark.parametrize("failure", [OutcomeUnknown, StorageUnavailable])
 async def test_what_was_taken_is_kept_if_nobody_knows_whether_the_object_is_stored(
-    open_client, monkeypatch: pytest.MonkeyPatch, failure: type[StorageUnavailable]
+    open_client: Callable[..., Awaitable[StoreClient]],
+    monkeypatch: pytest.MonkeyPatch,
+    failure: type[StorageUnavailable],
 ) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
@@ -166,7 +173,9 @@ async def test_what_was_taken_is_kept_if_nobody_knows_whether_the_object_is_stor
     assert strategy.taken == kept
 
 
-async def test_a_dry_run_goes_the_whole_way_and_stores_nothing(open_client) -> None:
+async def test_a_dry_run_goes_the_whole_way_and_stores_nothing(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     before = await client.revision()
@@ -178,7 +187,9 @@ async def test_a_dry_run_goes_the_whole_way_and_stores_nothing(open_client) -> N
     assert await client.revision() == before
 
 
-async def test_a_generated_name_is_tried_again_when_it_is_taken(client: StoreClient, monkeypatch) -> None:
+async def test_a_generated_name_is_tried_again_when_it_is_taken(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = chain(repeat("x-00000", 8), ["x-11111"])
     monkeypatch.setattr(store_module, "generate_name", lambda base: next(names))
     first = await client.create(metadata={"generateName": "x-"})
@@ -188,7 +199,9 @@ async def test_a_generated_name_is_tried_again_when_it_is_taken(client: StoreCli
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
 
 
-async def test_a_generated_name_is_given_up_after_some_attempts(client: StoreClient, monkeypatch) -> None:
+async def test_a_generated_name_is_given_up_after_some_attempts(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempts = []
 
     def generate(base: str) -> str:
@@ -211,7 +224,9 @@ async def test_of_many_that_want_a_name_one_gets_it(client: StoreClient) -> None
     assert {error.reason for error in refusals} == {"AlreadyExists"}
 
 
-async def test_a_create_that_is_cancelled_keeps_what_it_took_only_if_it_was_stored(open_client) -> None:
+async def test_a_create_that_is_cancelled_keeps_what_it_took_only_if_it_was_stored(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     for turns in range(6):

@@ -1,8 +1,9 @@
-"""Deleting through the store: at once, with finalizers, with grace; one object and many."""
+"""Deletion through the store: immediate, with finalizers, with a grace period; of one object and of many."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ class Finalizing(Strategy[ConfigMap]):
 
 
 @pytest.fixture
-async def graceful(open_client) -> StoreClient:
+async def graceful(open_client: Callable[..., Awaitable[StoreClient]]) -> StoreClient:
     return await open_client(replace(CONFIG_MAPS, strategy=Graceful()))
 
 
@@ -142,7 +143,9 @@ async def test_a_dry_run_shows_what_finalizers_keep(client: StoreClient) -> None
         (Uncollected, {"propagationPolicy": "Orphan"}, None),
     ],
 )
-async def test_the_collector_learns_by_finalizers(open_client, strategy: Any, options: Any, finalizers: Any) -> None:
+async def test_the_collector_learns_by_finalizers(
+    open_client: Callable[..., Awaitable[StoreClient]], strategy: Any, options: Any, finalizers: Any
+) -> None:
     client = await open_client(replace(CONFIG_MAPS, strategy=strategy()))
     await client.create("a")
     left, gone = await client.delete("a", **options)
@@ -247,7 +250,7 @@ async def test_with_finalizers_left_the_end_of_the_grace_is_not_the_end(graceful
     assert await graceful.names() == []
 
 
-async def test_some_kinds_finalize_themselves(open_client) -> None:
+async def test_some_kinds_finalize_themselves(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     client = await open_client(replace(CONFIG_MAPS, strategy=Finalizing()))
     await client.create("a", data={"content": "yes"})
     left, gone = await client.delete("a")
@@ -294,7 +297,9 @@ async def test_of_many_deletes_one_finds_the_object(client: StoreClient) -> None
     assert len([result for result in results if isinstance(result, StatusError) and result.code == 404]) == 9
 
 
-async def test_what_an_object_had_is_given_back_however_it_goes(open_client) -> None:
+async def test_what_an_object_had_is_given_back_however_it_goes(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     for name in "abc":
@@ -355,7 +360,7 @@ async def test_an_object_that_is_gone_already_does_not_matter_to_a_collection(cl
 
 
 async def test_a_refusal_ends_a_collection_there(client: StoreClient) -> None:
-    """What stands before it is gone, what stands behind it is not even looked at."""
+    """Items before it are deleted, and later items are not even read."""
     for name in "abcde":
         await client.create(name)
     looked_at = []
@@ -382,7 +387,7 @@ async def test_a_collection_ends_at_an_object_that_is_another_now(client: StoreC
 
 
 async def test_large_objects_of_a_collection_are_deleted_one_by_one(client: StoreClient) -> None:
-    """Each is a copy of its own for watchers and for the answer: they are not made in one turn of the loop."""
+    """Watchers and the response get separate copies, which are not all made in one iteration of the event loop."""
     for name in "abc":
         await client.create(name, data={"text": "x" * 700_000})
     await client.create("d")

@@ -1,8 +1,9 @@
-"""What the store serves of values, whoever wrote them."""
+"""The encodings of values that the store serves, whoever wrote the values."""
 
 from __future__ import annotations
 
 from steersman.rest.bound import bind
+from steersman.storage.interface import Storage
 from steersman.store.store import Store
 from tests.store.store_client import CONFIG_MAPS, StoreClient
 
@@ -25,7 +26,7 @@ async def test_what_another_program_wrote_is_served_and_can_be_written(client: S
     )
 
 
-async def test_objects_survive_a_restart_as_they_were(storage) -> None:
+async def test_objects_survive_a_restart_as_they_were(storage: Storage) -> None:
     first: Store = Store(bind(CONFIG_MAPS), storage)
     await first.start()
     made = await StoreClient(first).create("a", data={"k": "v"}, labels={"x": "y"})
@@ -48,7 +49,7 @@ async def test_encodings_kept_with_objects_stay_within_their_bound(client: Store
         return sum(len(each) for entry in entries for each in (entry.representations or {}).values())
 
     def walk() -> int:
-        """How many of the encodings were there; those that were not are remembered."""
+        """Return how many of the encodings were cached; missing ones are cached by this."""
         found = 0
         for entry in entries:
             if entry.representations and "table" in entry.representations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,11 @@ Key = tuple[str, str]
 Objects = dict[Key, dict[str, Any]]
 
 WRITE = st.tuples(st.sampled_from(["ns", "ns-2", "n"]), st.sampled_from(["a", "b", "a-b", "aa"]), st.integers(0, 3))
-SELECTORS = {"": lambda n: True, "n=1": lambda n: n == "1", "n notin (1,2)": lambda n: n not in ("1", "2")}
+SELECTORS: dict[str, Callable[[str], bool]] = {
+    "": lambda n: True,
+    "n=1": lambda n: n == "1",
+    "n notin (1,2)": lambda n: n not in ("1", "2"),
+}
 
 
 async def open_storage(kind: str, folder: str) -> Storage:
@@ -37,7 +41,7 @@ async def open_storage(kind: str, folder: str) -> Storage:
 
 
 class History:
-    """What the storage's log says there was at each revision, as clients see it."""
+    """The state at each revision as clients see it, computed from the storage's log."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -95,9 +99,10 @@ async def write(client: StoreClient, steps: list[tuple[str, str, int]]) -> None:
 async def test_every_revision_that_is_kept_is_listed_and_watched_from(
     kind: str, before: list[Any], after: list[Any], compacted: float, namespace: str, selector: str, limit: int
 ) -> None:
-    """The cache is started anew between the two lots of writes: what was before comes from storage, the rest from it.
+    """The cache is restarted between the two parts of the writes: earlier states are read from storage, later ones from
+    the cache.
 
-    What is older than a compaction is told to be gone; a watch may still start from it if it is in the cache's window.
+    States before a compaction are gone; a watch may still start from them if they are in the cache's window.
     """
     with tempfile.TemporaryDirectory() as folder:
         storage = await open_storage(kind, folder)
@@ -152,7 +157,7 @@ async def check_list(
 async def check_watch(
     client: StoreClient, history: History, revision: int, now: int, namespace: str, selector: str, *, kept: bool
 ) -> None:
-    """A watch from that revision: it tells each change once, and they lead to what is there now."""
+    """A watch from that revision gets each change once, and the changes lead to the present state."""
     told: list[tuple[str, Key, dict[str, Any]]] = []
 
     class Sink(Events):

@@ -1,4 +1,4 @@
-"""Lists: which revision each form of resourceVersion shows, selectors, and pages while writes go on.
+"""Lists: the revision shown for each form of resourceVersion, selectors, and pages during writes.
 
 The table is that of k8s.io/apiserver's `storage/cacher` as clients of kube-apiserver 1.36 see it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -185,7 +186,7 @@ async def test_selectors_select(client: StoreClient, label: str, field: str, nam
     assert "".join(await client.names(exact)) == names
 
 
-async def test_cluster_wide_objects_are_selected_by_name(open_client) -> None:
+async def test_cluster_wide_objects_are_selected_by_name(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     client = await open_client(CLUSTER_WIDE)
     for name in ("a", "ab", "b"):
         await client.create(name)
@@ -197,7 +198,9 @@ async def test_a_name_is_not_found_in_another_namespace_by_its_beginning(client:
     assert await client.names() == []
 
 
-async def test_a_long_selection_gives_way_and_is_of_one_revision(client: StoreClient, monkeypatch) -> None:
+async def test_a_long_selection_gives_way_and_is_of_one_revision(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listing_module, "SLICE", 2)
     for number in range(8):
         await client.create(f"a{number}", labels={"x": "y"})

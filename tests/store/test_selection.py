@@ -1,4 +1,4 @@
-"""What selectors select of entries: the same whether what is read of them is kept, or not, or not read at all."""
+"""The results of selectors, which do not depend on whether the selected fields are cached, read each time, or not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is answered while what is stored cannot be read."""
+"""Answers while stored objects cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that goes on when its caller is cancelled."""
+"""Work that continues when its caller is cancelled."""
 
 from __future__ import annotations
 

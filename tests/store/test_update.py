@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ async def test_a_version_that_is_no_number_is_refused(client: StoreClient) -> No
     await refused(client.put({"metadata": {"name": "a", "resourceVersion": "x"}}), 500, "", message)
 
 
-async def test_some_kinds_need_a_version(open_client) -> None:
+async def test_some_kinds_need_a_version(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     client = await open_client(replace(CONFIG_MAPS, strategy=NeedsVersion()))
     await client.create("a")
     message = 'configmaps "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update'
@@ -119,7 +120,7 @@ async def test_a_dry_run_shows_the_update_and_stores_nothing(client: StoreClient
     await refused(client.put(made, dry_run=True), 409, "Conflict", STALE)
 
 
-async def test_the_hooks_are_called_in_their_order(open_client) -> None:
+async def test_the_hooks_are_called_in_their_order(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     await client.create("a", data={"n": "1"})
@@ -141,7 +142,9 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
     ]
 
 
-async def test_what_an_update_took_is_given_back_unless_it_is_stored(open_client) -> None:
+async def test_what_an_update_took_is_given_back_unless_it_is_stored(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     made = await client.create("a")
@@ -164,7 +167,7 @@ async def test_what_an_update_took_is_given_back_unless_it_is_stored(open_client
     assert strategy.taken == ["four"]
 
 
-async def test_a_subresource_has_a_strategy_of_its_own(open_client) -> None:
+async def test_a_subresource_has_a_strategy_of_its_own(open_client: Callable[..., Awaitable[StoreClient]]) -> None:
     main, other = Recording(), Recording()
     resource = replace(CONFIG_MAPS, strategy=main, subresources=(Subresource(name="other", strategy=other),))
     client = await open_client(resource)
@@ -209,7 +212,9 @@ async def test_changes_made_to_the_present_object_are_made_anew_when_another_cam
 
 
 @pytest.mark.parametrize(("looks", "causes"), [("once", 0), ("twice", 0), ("finalizers", 1)])
-async def test_names_of_finalizers_are_looked_at_where_upstream_does(open_client, looks: Any, causes: int) -> None:
+async def test_names_of_finalizers_are_looked_at_where_upstream_does(
+    open_client: Callable[..., Awaitable[StoreClient]], looks: Any, causes: int
+) -> None:
     client = await open_client(
         replace(CONFIG_MAPS, strategy=type("Looks", (Strategy,), {"metadata_on_update": looks})())
     )
@@ -225,7 +230,7 @@ async def test_names_of_finalizers_are_looked_at_where_upstream_does(open_client
 
 @pytest.mark.parametrize(("looks", "causes"), [("once", 2), ("twice", 3), ("finalizers", 3)])
 async def test_what_is_wrong_with_labels_is_told_as_often_as_upstream_looks(
-    open_client, looks: Any, causes: int
+    open_client: Callable[..., Awaitable[StoreClient]], looks: Any, causes: int
 ) -> None:
     client = await open_client(
         replace(CONFIG_MAPS, strategy=type("Looks", (Strategy,), {"metadata_on_update": looks})())
@@ -250,7 +255,9 @@ async def test_an_object_deleted_while_it_is_being_updated_is_not_found(client: 
     await refused(work, 404, "NotFound", 'configmaps "a" not found')
 
 
-async def test_an_update_may_create_where_the_kind_allows_it(open_client) -> None:
+async def test_an_update_may_create_where_the_kind_allows_it(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = CreatesOnUpdate()
     client = await open_client(strategy.resource())
     checked = []
@@ -323,7 +330,9 @@ async def test_no_finalizer_can_be_added_once_an_object_is_going(client: StoreCl
     assert caught.value.code == 422
 
 
-async def test_an_update_that_changes_nothing_of_what_expires_is_not_written(open_client) -> None:
+async def test_an_update_that_changes_nothing_of_what_expires_is_not_written(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     events = Resource(kind=built_in(Event), plural="events", name_validator=name_is_dns_subdomain, ttl=60)
     client = await open_client(events)
     event = Event(involved_object=ObjectReference(namespace="ns"))
@@ -333,7 +342,9 @@ async def test_an_update_that_changes_nothing_of_what_expires_is_not_written(ope
     assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_an_update_that_is_cancelled_keeps_what_it_took_only_if_it_was_stored(open_client) -> None:
+async def test_an_update_that_is_cancelled_keeps_what_it_took_only_if_it_was_stored(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     strategy = Recording()
     client = await open_client(strategy.resource())
     for turns in range(6):

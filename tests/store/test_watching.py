@@ -1,8 +1,9 @@
-"""Watches through the store: how they begin, what they see of changes, and where they cannot go on from."""
+"""Watches through the store: their starts, the changes that they see, and revisions from which they cannot continue."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ def initial(client: StoreClient, start: WatchStart) -> list[str] | None:
 
 
 async def told(client: StoreClient, events: Events) -> list[str]:
-    """What a watch has seen once everything has been delivered."""
+    """Return the events of a watch once everything has been delivered."""
     await client.revision()
     for _ in range(20):
         await asyncio.sleep(0)
@@ -123,7 +124,7 @@ async def test_a_revision_that_is_gone_is_told(client: StoreClient) -> None:
     assert events.seen == []
 
 
-async def test_a_version_of_the_future_ends_in_a_timeout(client: StoreClient, monkeypatch) -> None:
+async def test_a_version_of_the_future_ends_in_a_timeout(client: StoreClient, monkeypatch: pytest.MonkeyPatch) -> None:
     cacher = client.store.cacher
     monkeypatch.setattr(cacher, "wait_fresh", partial(cacher.wait_fresh, timeout=0.01))
     now = await client.revision()
@@ -188,7 +189,9 @@ async def test_one_object_can_be_watched_by_its_name(client: StoreClient) -> Non
     assert client.store.cacher.watchers == 0
 
 
-async def test_a_cluster_wide_object_can_be_watched_by_its_name(open_client) -> None:
+async def test_a_cluster_wide_object_can_be_watched_by_its_name(
+    open_client: Callable[..., Awaitable[StoreClient]],
+) -> None:
     client = await open_client(CLUSTER_WIDE)
     await client.create("a")
     events, start = await client.watch(selecting(field="metadata.name=b"))
@@ -198,7 +201,7 @@ async def test_a_cluster_wide_object_can_be_watched_by_its_name(open_client) -> 
     start.handle.cancel()
 
 
-async def test_a_sink_that_fails_harms_nobody_else(client: StoreClient, caplog) -> None:
+async def test_a_sink_that_fails_harms_nobody_else(client: StoreClient, caplog: pytest.LogCaptureFixture) -> None:
     class Failing(Events):
         def deliver(self, event: Any) -> None:
             raise RuntimeError("no")

@@ -36,7 +36,7 @@ def test_a_client_whose_package_is_missing_says_what_to_install(
 
 
 @pytest.mark.parametrize("ask", ["token", "client", "kubeconfig"])
-def test_a_user_that_there_is_not_is_told_with_those_that_there_are(environment: ThreadedEnvironment, ask: str) -> None:
+def test_an_unknown_user_is_reported_with_the_known_ones(environment: ThreadedEnvironment, ask: str) -> None:
     with pytest.raises(KeyError) as caught:
         getattr(environment, ask)("jan")
     assert str(caught.value) == (
@@ -45,14 +45,14 @@ def test_a_user_that_there_is_not_is_told_with_those_that_there_are(environment:
     )
 
 
-def test_a_file_of_definitions_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_of_definitions_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         FileNotFoundError, match=r"there are no CustomResourceDefinitions, as it is not there: '.*crds'"
     ):
         read([tmp_path / "crds"])
 
 
-def test_an_argument_that_there_is_not_is_told_with_the_one_that_was_meant() -> None:
+def test_an_unknown_argument_is_reported_with_a_suggestion() -> None:
     with pytest.raises(TypeError, match=r"'storag' is no argument of .*, did you mean storage\?"):
         ThreadedEnvironment(storag="memory").start()
 
@@ -80,6 +80,6 @@ def test_an_argument_of_another_type_is_refused(arguments: dict[str, Any], messa
     assert str(caught.value) == message
 
 
-def test_a_resource_that_there_is_not_is_told_with_the_one_that_was_meant(environment: ThreadedEnvironment) -> None:
+def test_an_unknown_resource_is_reported_with_a_suggestion(environment: ThreadedEnvironment) -> None:
     with pytest.raises(ValueError, match="the server has no resource 'podz', did you mean pod"):
         environment.wait_for("podz", "a")

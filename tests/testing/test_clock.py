@@ -22,17 +22,17 @@ from steersman.work import upkeep
 async def test_what_falls_due_happens_in_its_order_and_at_its_time() -> None:
     clock = Clock()
     loop = asyncio.get_running_loop()
-    began, told = loop.time(), list[tuple[str, int]]()
+    began, reported = loop.time(), list[tuple[str, int]]()
 
     async def tick(name: str, every: float) -> None:
         while True:
             await asyncio.sleep(every)
-            told.append((name, round(loop.time() - began)))
+            reported.append((name, round(loop.time() - began)))
 
     tasks = [asyncio.create_task(tick("a", 40)), asyncio.create_task(tick("b", 60))]
     before = times.unix_now()
     await clock.advance(minutes=2)
-    assert told == [("a", 40), ("b", 60), ("a", 80), ("a", 120), ("b", 120)] or told == [
+    assert reported == [("a", 40), ("b", 60), ("a", 80), ("a", 120), ("b", 120)] or reported == [
         ("a", 40),
         ("b", 60),
         ("a", 80),
@@ -47,12 +47,12 @@ async def test_what_falls_due_happens_in_its_order_and_at_its_time() -> None:
 async def test_rounds_of_upkeep_are_left_out_while_nothing_else_happens() -> None:
     clock = Clock()
     loop = asyncio.get_running_loop()
-    began, told = loop.time(), dict[str, list[int]]()
+    began, reported = loop.time(), dict[str, list[int]]()
 
     async def tick(name: str, every: float, pause: Callable[[float], Awaitable[object]]) -> None:
         while True:
             await pause(every)
-            told.setdefault(name, []).append(round(loop.time() - began))
+            reported.setdefault(name, []).append(round(loop.time() - began))
 
     tasks = [
         asyncio.create_task(tick("often", 10, upkeep.sleep)),
@@ -60,15 +60,15 @@ async def test_rounds_of_upkeep_are_left_out_while_nothing_else_happens() -> Non
         asyncio.create_task(tick("job", 7200, asyncio.sleep)),
     ]
     await clock.advance(hours=4)
-    assert told["job"] == [7200, 14400]
+    assert reported["job"] == [7200, 14400]
     # few rounds per hour: some until everything is calm, and some before each event
-    assert len(told["often"]) < 40
+    assert len(reported["often"]) < 40
     # a timer that is due in the skipped time runs once, before the end
-    assert 2 <= len(told["seldom"]) <= 6
-    assert 14400 - told["often"][-1] <= 10
-    rounds = len(told["often"])
+    assert 2 <= len(reported["seldom"]) <= 6
+    assert 14400 - reported["often"][-1] <= 10
+    rounds = len(reported["often"])
     await clock.advance(hours=1)
-    assert len(told["often"]) - rounds < 15
+    assert len(reported["often"]) - rounds < 15
     for task in tasks:
         task.cancel()
 

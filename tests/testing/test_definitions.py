@@ -44,14 +44,14 @@ def test_definitions_are_found_in_files_and_folders_and_other_documents_passed_o
 
 
 @pytest.mark.parametrize("content", ["kind: ConfigMap", "", "a: [", "a: \x00"])
-def test_a_path_without_one_or_that_cannot_be_read_is_told(content: str, tmp_path: Path) -> None:
+def test_a_file_without_definitions_or_with_errors_is_reported(content: str, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(content)
     with pytest.raises(ValueError, match=re.escape(str(path))):
         read([path])
 
 
-def test_a_path_with_nothing_is_told(tmp_path: Path) -> None:
+def test_a_path_without_definitions_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read([tmp_path / "a.yaml"])
     with pytest.raises(ValueError, match="holds no CustomResourceDefinition"):
@@ -72,7 +72,7 @@ def test_all_are_applied_before_any_is_waited_for() -> None:
     assert "status" not in json.loads(server.sent[0][2])
 
 
-def test_one_that_is_refused_is_told() -> None:
+def test_a_refused_definition_is_reported() -> None:
     with pytest.raises(NotEstablished, match=r"^boats: 422 is invalid$"):
         establish(Server((422, {"message": "is invalid"})), [BOATS])
 
@@ -85,6 +85,6 @@ def test_one_that_is_refused_is_told() -> None:
         ((404, {"message": "not found"}), "not found"),
     ],
 )
-def test_one_that_is_not_established_in_time_is_told_with_why(found: tuple[int, Any], why: str) -> None:
+def test_a_definition_not_established_in_time_is_reported_with_the_reason(found: tuple[int, Any], why: str) -> None:
     with pytest.raises(NotEstablished, match=f"^boats: not established after 0.02 s: {why}"):
         establish(Server((201, {}), found), [BOATS], timeout=0.02)

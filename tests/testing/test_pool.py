@@ -31,7 +31,7 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
     pool.close()
 
 
-def test_the_next_finds_nothing_of_the_one_before_who_asks_in_vain(pool: Pool) -> None:
+def test_the_next_test_finds_nothing_of_the_last_whose_clients_fail(pool: Pool) -> None:
     with pool.borrowed() as first:
         before, watching = first.client(), first.client()
         assert before.json("POST", MAPS, {"metadata": {"name": "a"}})[0] == 201

@@ -119,7 +119,7 @@ def test_nothing_is_here():
 
 
 @pytest.mark.slow
-def test_the_servers_modules_are_not_compiled_anew_by_pytest(tmp_path: Path) -> None:
+def test_the_servers_modules_are_not_recompiled_by_pytest(tmp_path: Path) -> None:
     """pytest compiles packages with plugins again. For those of a server, that takes longer than the server's start."""
     run(
         tmp_path,
@@ -135,9 +135,11 @@ def test_loaders(steersman):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("option", "told"), [("--fixtures", "steersman_session"), ("--markers", "steersman(crds=")])
-def test_pytest_tells_of_them(option: str, told: str, tmp_path: Path) -> None:
-    assert told in run(tmp_path, "", option)
+@pytest.mark.parametrize(
+    ("option", "reported"), [("--fixtures", "steersman_session"), ("--markers", "steersman(crds=")]
+)
+def test_pytest_tells_of_them(option: str, reported: str, tmp_path: Path) -> None:
+    assert reported in run(tmp_path, "", option)
 
 
 @pytest.mark.slow
@@ -235,10 +237,10 @@ def test_it(steersman):
         check=False,
     )
     assert done.returncode == 1
-    told = done.stdout
-    assert "NotReached: pods/web in namespace default: not there after 0.1 s" in told
-    assert ".py:11: NotReached" in told  # the line of the test
-    report = told[told.rindex("- steersman -") :]
+    reported = done.stdout
+    assert "NotReached: pods/web in namespace default: not there after 0.1 s" in reported
+    assert ".py:11: NotReached" in reported  # the line of the test
+    report = reported[reported.rindex("- steersman -") :]
     assert "create           /api/v1/namespaces/default/secrets  admin  201  " in report
     assert "list             /api/v1/namespaces/default/pods  admin  200  " in report
     assert "Warning Failed  pod/web: it did not" in report

@@ -91,13 +91,13 @@ def test_definitions_are_established(environment: ThreadedEnvironment, tmp_path:
     environment.apply_definitions(tmp_path / "boats.yaml")
 
 
-def test_a_definition_that_is_refused_is_told_by_name(environment: ThreadedEnvironment, tmp_path: Path) -> None:
+def test_a_refused_definition_is_reported_by_name(environment: ThreadedEnvironment, tmp_path: Path) -> None:
     (tmp_path / "boats.yaml").write_text(CRD.replace("scope: Namespaced", "scope: Anywhere"))
     with pytest.raises(NotEstablished, match=r"^boats\.example\.com: "):
         environment.apply_definitions(tmp_path)
 
 
-def test_a_client_may_ask_for_somebody_else(environment: ThreadedEnvironment) -> None:
+def test_a_client_may_send_requests_as_another_user(environment: ThreadedEnvironment) -> None:
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     with environment.client() as admin, admin.as_user("bob", "dev", "ops") as bob:

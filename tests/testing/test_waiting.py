@@ -72,7 +72,7 @@ async def test_the_failure_tells_the_last_state_and_the_events_about_it(environm
     assert text.endswith("events:\nWarning Tried (x2)  pod/a: of it\nWarning Tried (x2)  pod/a-1: of its own")
 
 
-async def test_secrets_are_not_told(environment: Environment) -> None:
+async def test_secrets_are_not_shown(environment: Environment) -> None:
     client = environment.client()
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
     body = {"metadata": {"name": "a", "annotations": annotations}, "stringData": {"password": "hunter2"}}

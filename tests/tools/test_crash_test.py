@@ -15,13 +15,13 @@ from tools import crash_test
 
 
 @pytest.mark.slow
-async def test_no_acknowledged_write_is_lost_when_servers_are_killed(tmp_path: Path):
+async def test_no_acknowledged_write_is_lost_when_servers_are_killed(tmp_path: Path) -> None:
     ledger = await crash_test.run_server_rounds(tmp_path / "data", 3, seed=11)
     assert len(ledger.revisions) > 10
 
 
 @pytest.mark.slow
-async def test_it_notices_a_server_that_lost_a_write(tmp_path: Path):
+async def test_it_notices_a_server_that_lost_a_write(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     ledger = await crash_test.run_server_rounds(folder, 1, seed=12)
     key, (revision, _) = next(iter(ledger.latest.items()))
@@ -36,13 +36,13 @@ async def test_it_notices_a_server_that_lost_a_write(tmp_path: Path):
         server.kill()
 
 
-def test_it_notices_a_revision_that_is_given_out_again():
+def test_it_notices_a_revision_that_is_given_out_again() -> None:
     ledger = crash_test.Ledger(floor=10)
     with pytest.raises(crash_test.CrashTestFailed, match="the store was at 10 before"):
         ledger.acknowledge('["/a", 10, "d"]')
 
 
-def test_a_delete_whose_revision_is_not_told_counts():
+def test_a_delete_whose_revision_is_not_told_counts() -> None:
     ledger = crash_test.Ledger()
     ledger.acknowledge('["/a", 5, "d"]')
     ledger.acknowledge('["/a", null, ""]')

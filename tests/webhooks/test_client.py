@@ -64,7 +64,7 @@ async def hook(hook_files: CertificateFiles) -> AsyncIterator[Hook]:
         yield found
 
 
-def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, **more: Any) -> Path:
+def write_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, **more: Any) -> Path:
     config = {
         "clusters": [{"name": "h", "cluster": cluster}],
         "users": [{"name": "u", "user": user or {}}],
@@ -77,7 +77,7 @@ def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | N
     return path
 
 
-class Waits(list[float]):
+class RecordedSleeps(list[float]):
     """Records requested sleeps without sleeping."""
 
     async def __call__(self, seconds: float) -> None:
@@ -87,16 +87,16 @@ class Waits(list[float]):
 @pytest.fixture
 def client(hook: Hook, hook_files: CertificateFiles, tmp_path: Path) -> WebhookClient:
     cluster = {"server": f"https://127.0.0.1:{hook.port}/policy", "certificate-authority": str(hook_files.ca)}
-    return WebhookClient(load_kubeconfig(a_kubeconfig(tmp_path, cluster)), 1.0, Waits())
+    return WebhookClient(load_kubeconfig(write_kubeconfig(tmp_path, cluster)), 1.0, RecordedSleeps())
 
 
-def waits(client: WebhookClient) -> Waits:
+def recorded_sleeps(client: WebhookClient) -> RecordedSleeps:
     found = client._sleep
-    assert isinstance(found, Waits)
+    assert isinstance(found, RecordedSleeps)
     return found
 
 
-async def test_json_is_posted_and_the_answer_given(client: WebhookClient, hook: Hook):
+async def test_json_is_posted_and_the_answer_given(client: WebhookClient, hook: Hook) -> None:
     hook.answer(200, b"{}")
     assert await client.post(b"body") == b"{}"
     ((line, headers, body),) = hook.asked
@@ -106,7 +106,7 @@ async def test_json_is_posted_and_the_answer_given(client: WebhookClient, hook: 
     assert "authorization" not in headers
 
 
-async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: CertificateFiles, tmp_path: Path):
+async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: CertificateFiles, tmp_path: Path) -> None:
     hook.answer(200, b"{}")
     (tmp_path / "token").write_text("from-file\n")
     pair = base64.b64encode(b"me:secret").decode()
@@ -123,7 +123,7 @@ async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: Certi
         (inline, None),
     ):
         cluster = {"server": f"https://127.0.0.1:{hook.port}", "certificate-authority-data": authority}
-        endpoint = load_kubeconfig(a_kubeconfig(tmp_path, cluster, user))
+        endpoint = load_kubeconfig(write_kubeconfig(tmp_path, cluster, user))
         await WebhookClient(endpoint, 1.0).post(b"")
         assert hook.asked[-1][1].get("authorization") == expected
     assert [bool(each) for each in hook.client_certificates] == [False, False, False, False, True]
@@ -131,12 +131,12 @@ async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: Certi
 
 async def test_a_token_is_read_anew_when_its_file_has_changed_and_kept_while_it_cannot_be(
     hook: Hook, hook_files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     monkeypatch.setattr("steersman.work.followed_files.CHECK_EVERY", 0.0)
     hook.answer(200, b"{}")
     authority = base64.b64encode(hook_files.ca.read_bytes()).decode()
     cluster = {"server": f"https://127.0.0.1:{hook.port}", "certificate-authority-data": authority}
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, cluster, {"tokenFile": "token"}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, cluster, {"tokenFile": "token"}))
     client = WebhookClient(endpoint, 1.0)
     with pytest.raises(WebhookError):
         await client.post(b"")
@@ -148,9 +148,9 @@ async def test_a_token_is_read_anew_when_its_file_has_changed_and_kept_while_it_
     assert shown == ["Bearer one", "Bearer two, longer", "Bearer two, longer"]
 
 
-async def test_the_query_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):
+async def test_the_query_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path) -> None:
     server = f"https://127.0.0.1:{hook.port}/x?key=secret"
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}))
     with pytest.raises(WebhookError) as caught:
         await WebhookClient(replace(endpoint, address=Address("127.0.0.1", 9, True)), 1.0).post(b"")
     assert str(caught.value).startswith(f'Post "https://127.0.0.1:{hook.port}/x?timeout=30s": ')
@@ -164,16 +164,16 @@ async def test_the_query_of_an_address_is_shown_to_the_server_alone(hook: Hook, 
 
 
 @pytest.mark.parametrize("server", ["https://me:secret@h:no/?key=secret", "ftp://me:secret@h", "me:secret@h/x?secret"])
-def test_an_address_that_cannot_be_used_is_told_without_its_secrets(server: str, tmp_path: Path):
+def test_an_address_that_cannot_be_used_is_told_without_its_secrets(server: str, tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError) as caught:
-        load_kubeconfig(a_kubeconfig(tmp_path, {"server": server}))
+        load_kubeconfig(write_kubeconfig(tmp_path, {"server": server}))
     assert "secret" not in str(caught.value)
 
 
-async def test_the_password_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path):
+async def test_the_password_of_an_address_is_shown_to_the_server_alone(hook: Hook, tmp_path: Path) -> None:
     server = f"https://me:se%2Fcret@127.0.0.1:{hook.port}/x"
     endpoint = load_kubeconfig(
-        a_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}, {"token": "t"})
+        write_kubeconfig(tmp_path, {"server": server, "insecure-skip-tls-verify": True}, {"token": "t"})
     )
     with pytest.raises(WebhookError) as caught:
         await WebhookClient(replace(endpoint, address=Address("127.0.0.1", 9, True)), 1.0).post(b"")
@@ -185,16 +185,16 @@ async def test_the_password_of_an_address_is_shown_to_the_server_alone(hook: Hoo
     assert headers["host"] == f"127.0.0.1:{hook.port}"
 
 
-async def test_a_server_nobody_vouches_for_is_not_asked(hook: Hook, tmp_path: Path):
+async def test_a_server_nobody_vouches_for_is_not_asked(hook: Hook, tmp_path: Path) -> None:
     url = f"https://127.0.0.1:{hook.port}"
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": url}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, {"server": url}))
     with pytest.raises(WebhookError) as caught:
         await WebhookClient(endpoint, 1.0).post(b"")
     assert str(caught.value) == (
         f'Post "{url}?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown authority'
     )
     hook.answer(200, b"{}")
-    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": url, "insecure-skip-tls-verify": True}))
+    endpoint = load_kubeconfig(write_kubeconfig(tmp_path, {"server": url, "insecure-skip-tls-verify": True}))
     assert await WebhookClient(endpoint, 1.0).post(b"") == b"{}"
 
 
@@ -209,26 +209,26 @@ async def test_a_server_nobody_vouches_for_is_not_asked(hook: Hook, tmp_path: Pa
 )
 async def test_what_may_pass_is_tried_five_times(
     client: WebhookClient, hook: Hook, status: int, attempts: int, reason: str, text: str
-):
+) -> None:
     hook.answer(status, b"{}")
     with pytest.raises(StatusError) as caught:
         await client.post(b"")
     assert (caught.value.code, caught.value.reason, caught.value.message) == (status, reason, text)
     assert len(hook.asked) == attempts
-    told = waits(client)
+    told = recorded_sleeps(client)
     assert len(told) == attempts - 1
     assert all(1.5**step <= wait <= 1.2 * 1.5**step for step, wait in enumerate(told))
 
 
-async def test_a_webhook_may_say_when_to_come_back(client: WebhookClient, hook: Hook):
+async def test_a_webhook_may_say_when_to_come_back(client: WebhookClient, hook: Hook) -> None:
     hook.answer(503, b"", retry_after="7")
     hook.answer(429, b"", retry_after="3")
     hook.answer(200, b"{}")
     assert await client.post(b"") == b"{}"
-    assert waits(client) == [7, 3]
+    assert recorded_sleeps(client) == [7, 3]
 
 
-async def test_a_status_is_the_error_that_it_is(client: WebhookClient, hook: Hook):
+async def test_a_status_is_the_error_that_it_is(client: WebhookClient, hook: Hook) -> None:
     told = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -244,7 +244,7 @@ async def test_a_status_is_the_error_that_it_is(client: WebhookClient, hook: Hoo
     assert len(hook.asked) == 1
 
 
-async def test_an_answer_must_have_a_body_of_some_length(client: WebhookClient, hook: Hook):
+async def test_an_answer_must_have_a_body_of_some_length(client: WebhookClient, hook: Hook) -> None:
     hook.answer(200)
     with pytest.raises(WebhookError) as caught:
         await client.post(b"")
@@ -260,9 +260,9 @@ async def test_an_answer_must_have_a_body_of_some_length(client: WebhookClient, 
     assert str(caught.value).endswith('/policy?timeout=30s": EOF')
 
 
-def test_addresses_need_no_scheme(tmp_path: Path):
+def test_addresses_need_no_scheme(tmp_path: Path) -> None:
     def at(server: str, **cluster: Any) -> Endpoint:
-        return load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, **cluster}))
+        return load_kubeconfig(write_kubeconfig(tmp_path, {"server": server, **cluster}))
 
     plain = at("a.example")
     assert (plain.address, plain.target) == (Address("a.example", 80, False), "/")
@@ -315,9 +315,9 @@ NOTHING = (
 )
 def test_a_kubeconfig_that_cannot_be_used_is_told_why(
     tmp_path: Path, cluster: dict[str, Any], more: dict[str, Any], why: str
-):
+) -> None:
     with pytest.raises(KubeconfigError) as caught:
-        load_kubeconfig(a_kubeconfig(tmp_path, cluster, **more))
+        load_kubeconfig(write_kubeconfig(tmp_path, cluster, **more))
     assert str(caught.value).startswith(why)
 
 
@@ -345,7 +345,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_told_why(
         ),
     ],
 )
-def test_a_kubeconfig_is_read_by_its_types(tmp_path: Path, text: str, why: str):
+def test_a_kubeconfig_is_read_by_its_types(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     for read in (load_kubeconfig, load_logins):
@@ -354,7 +354,7 @@ def test_a_kubeconfig_is_read_by_its_types(tmp_path: Path, text: str, why: str):
         assert str(caught.value) == f'error loading config file "{path}": {why}'
 
 
-def test_a_kubeconfig_may_say_what_is_not_known_and_not_what_it_is(tmp_path: Path):
+def test_a_kubeconfig_may_say_what_is_not_known_and_not_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(
         "unknown: 5\nclusters: [{name: c, cluster: {server: 'http://a:1', server: 'http://b:1', more: 1}}]\n"
@@ -363,7 +363,7 @@ def test_a_kubeconfig_may_say_what_is_not_known_and_not_what_it_is(tmp_path: Pat
     assert load_kubeconfig(path).url == "http://b:1"
 
 
-def test_a_kubeconfig_that_cannot_be_read_is_told_why(tmp_path: Path):
+def test_a_kubeconfig_that_cannot_be_read_is_told_why(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig(path)
@@ -384,14 +384,14 @@ def test_a_kubeconfig_that_cannot_be_read_is_told_why(tmp_path: Path):
         (302, "GET /there?timeout=30s HTTP/1.1", b""),
     ],
 )
-async def test_redirects_are_followed(client: WebhookClient, hook: Hook, status: int, line: str, body: bytes):
+async def test_redirects_are_followed(client: WebhookClient, hook: Hook, status: int, line: str, body: bytes) -> None:
     hook.answer(status, b"moved", location="/there?timeout=30s")
     hook.answer(200, b"{}")
     assert await client.post(b"body") == b"{}"
     assert [(each[0], each[2]) for each in hook.asked] == [("POST /policy?timeout=30s HTTP/1.1", b"body"), (line, body)]
 
 
-async def test_redirects_come_to_an_end(client: WebhookClient, hook: Hook):
+async def test_redirects_come_to_an_end(client: WebhookClient, hook: Hook) -> None:
     for _ in range(11):
         hook.answer(307, b"", location="/policy")
     with pytest.raises(WebhookError, match=r": stopped after 10 redirects$"):
@@ -399,7 +399,7 @@ async def test_redirects_come_to_an_end(client: WebhookClient, hook: Hook):
 
 
 @pytest.mark.parametrize("location", ["/" + "a" * 20_000, "/a b"])
-async def test_a_redirect_is_a_url_of_bounded_length(client: WebhookClient, hook: Hook, location: str):
+async def test_a_redirect_is_a_url_of_bounded_length(client: WebhookClient, hook: Hook, location: str) -> None:
     hook.answer(307, b"", location=location)
     with pytest.raises(WebhookError, match=r": failed to parse Location header: it has "):
         await client.post(b"body")
@@ -409,7 +409,7 @@ async def test_a_redirect_is_a_url_of_bounded_length(client: WebhookClient, hook
 @pytest.mark.parametrize(
     "location", ["https://127.0.0.1:1/x", "http://{host}/x", "//elsewhere/x", "https://{host}.example.com/x"]
 )
-async def test_a_webhook_does_not_choose_other_servers(client: WebhookClient, hook: Hook, location: str):
+async def test_a_webhook_does_not_choose_other_servers(client: WebhookClient, hook: Hook, location: str) -> None:
     hook.answer(307, b"", location=location.format(host=f"127.0.0.1:{hook.port}"))
     with pytest.raises(WebhookError, match=r": redirects to other servers are not followed: "):
         await client.post(b"body")

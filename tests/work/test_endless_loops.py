@@ -13,9 +13,9 @@ SOURCE: Final = Path(steersman.__file__).parent
 
 ALLOWED: Final = {
     "client/event_writer.py _write_all": "events are gathered for a moment and written together",
-    "client/informer.py _follow": "a watch that has ended begins again, after a back-off",
+    "client/informer.py _watch_repeatedly": "starts an ended watch again, after a back-off",
     "controllers/garbage_collector/garbage_collector.py _apply_changes": "slices of one sequence of changes, in order",
-    "controllers/monitors.py _follow": "a look when something changes, after a back-off where it is in vain",
+    "controllers/monitors.py _track_served_resources": "discovers resources at changes, with a back-off after failures",
     "endpoints/proxy/stream_translator.py _keep_alive": "pings end with the connection, by what they raise",
     "net/client/grpc.py _messages": "messages of a stream, until it ends by what is raised",
     "nodes/heartbeats.py run": "leases are spread evenly over the interval",

@@ -30,7 +30,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return MODULE
 
 
-async def test_the_first_use_imports_it_beside_the_loop(module: str) -> None:
+async def test_the_first_use_imports_it_in_a_thread(module: str) -> None:
     threads = WorkerThreads()
     with bound(Account(threads, "alice")):
         assert module not in sys.modules

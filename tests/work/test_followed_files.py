@@ -52,14 +52,14 @@ def test_files_are_read_once_while_they_stay_as_they_are(followed: Followed) -> 
     assert (followed.files.value, followed.reads, followed.accepted) == ([1, 1], 1, 0)
 
 
-def test_files_that_have_changed_are_read_anew_and_that_is_told(followed: Followed) -> None:
+def test_changed_files_are_read_again_and_reported(followed: Followed) -> None:
     followed.write(followed.names[1], "2")
     followed.files.refresh()
     followed.files.refresh()
     assert (followed.files.value, followed.reads, followed.accepted) == ([1, 2], 2, 1)
 
 
-def test_files_that_cannot_be_used_are_told_of_once_for_each_change_and_tried_again(followed: Followed) -> None:
+def test_unusable_files_are_reported_once_per_change_and_retried(followed: Followed) -> None:
     followed.write(followed.names[0], "no number")
     followed.files.refresh()
     followed.files.refresh()
@@ -131,7 +131,7 @@ def test_a_change_while_files_are_read_is_seen_later(tmp_path: Path) -> None:
     assert files.value == "changed meanwhile"
 
 
-def test_files_are_looked_at_now_and_then_only(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_checked_now_and_then_only(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
     now = followed_files.monotonic()
     followed.write(followed.names[0], "2")
     monkeypatch.setattr(followed_files, "monotonic", lambda: now + followed_files.CHECK_EVERY / 2)

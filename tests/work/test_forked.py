@@ -41,7 +41,7 @@ def test_the_work_is_done_by_a_child(tmp_path: Path) -> None:
     assert run(body, tmp_path / "a").split() == ["True", "True", "True"]
 
 
-def test_work_that_fails_is_told(tmp_path: Path) -> None:
+def test_failed_work_is_reported(tmp_path: Path) -> None:
     body = """
     async def main():
         child = Forked(lambda: file.read_text())
@@ -102,7 +102,7 @@ def test_a_process_with_threads_does_not_fork(tmp_path: Path) -> None:
     assert run(body, tmp_path / "a") == "False\n"
 
 
-def test_where_there_can_be_no_child_that_is_told(tmp_path: Path) -> None:
+def test_a_failed_fork_is_reported(tmp_path: Path) -> None:
     body = """
     def refuse():
         raise BlockingIOError(11, "no more processes")

@@ -131,7 +131,7 @@ async def test_work_within_work_belongs_to_it(request_account: Account, reports:
     assert not reports
 
 
-async def test_requests_beside_each_other_have_their_own_accounts(threads: WorkerThreads) -> None:
+async def test_concurrent_requests_have_their_own_accounts(threads: WorkerThreads) -> None:
     async def request(user: str, *, large: bool) -> tuple[str, bool, bool]:
         with bound(Account(threads, user, keeps_size=True)):
             if large:

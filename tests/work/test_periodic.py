@@ -168,7 +168,7 @@ async def test_it_can_be_a_part_of_a_group_and_ends_with_it() -> None:
     assert rounds.count == before
 
 
-async def test_it_is_on_the_account_of_the_server_whoever_starts_it() -> None:
+async def test_it_uses_the_servers_account_for_every_caller() -> None:
     users: list[str] = []
 
     async def work() -> None:

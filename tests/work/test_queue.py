@@ -79,7 +79,7 @@ async def test_waits_grow_with_failures_until_they_are_forgotten() -> None:
     assert queue.retries("a") == 0
 
 
-async def test_keys_are_seen_to_and_those_that_fail_again() -> None:
+async def test_keys_are_reconciled_and_failed_ones_retried() -> None:
     queue: WorkQueue[str] = WorkQueue(base_delay=0)
     seen: list[str] = []
     failures: list[tuple[str, str]] = []
@@ -99,7 +99,7 @@ async def test_keys_are_seen_to_and_those_that_fail_again() -> None:
     await queue.stop()
 
 
-async def test_work_ends_though_a_look_ends_with_an_error_while_it_is_cancelled() -> None:
+async def test_work_ends_though_a_reconcile_fails_while_it_is_cancelled() -> None:
     queue: WorkQueue[str] = WorkQueue()
     begun = asyncio.Event()
 
@@ -117,7 +117,7 @@ async def test_work_ends_though_a_look_ends_with_an_error_while_it_is_cancelled(
         await queue.stop()
 
 
-async def test_keys_whose_looks_never_wait_share_a_slice_of_a_turn() -> None:
+async def test_reconciles_that_never_wait_share_a_slice_of_an_iteration() -> None:
     queue: WorkQueue[int] = WorkQueue()
     for key in range(40):
         queue.add(key)
@@ -206,8 +206,8 @@ async def test_a_key_that_fails_is_tried_again_and_its_failures_are_forgotten_on
     assert await work.was_done(6) == ["a"] * 6
     await queue.wait_until_idle()
     assert not queue.retries("a")
-    told = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == work_queue.__name__]
-    assert told == [("INFO", "test: a: not yet")] * 5
+    reported = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == work_queue.__name__]
+    assert reported == [("INFO", "test: a: not yet")] * 5
 
 
 async def test_a_fault_is_logged_with_where_it_came_from(
@@ -226,9 +226,9 @@ async def test_a_fault_is_logged_with_where_it_came_from(
     async with asyncio.timeout(20):
         while tries < 2:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0)
-    (told,) = [each for each in caplog.records if each.name == work_queue.__name__]
-    assert (told.levelname, told.getMessage()) == ("ERROR", "test: a failed and is tried again")
-    assert told.exc_info is not None
+    (reported,) = [each for each in caplog.records if each.name == work_queue.__name__]
+    assert (reported.levelname, reported.getMessage()) == ("ERROR", "test: a failed and is tried again")
+    assert reported.exc_info is not None
 
 
 async def test_a_key_is_worked_on_again_after_as_many_seconds_as_its_work_returned(
@@ -349,7 +349,7 @@ async def test_who_waits_until_all_is_done_may_leave(queue: WorkQueue[str], work
     assert work.done == ["a"]
 
 
-async def test_work_is_on_the_account_of_the_server_whoever_starts_it(queue: WorkQueue[str]) -> None:
+async def test_work_uses_the_servers_account_for_every_caller(queue: WorkQueue[str]) -> None:
     users: list[str] = []
 
     async def reconcile(key: str) -> None:

@@ -67,7 +67,7 @@ async def test_a_waiter_gets_the_error_and_nothing_is_logged(caplog: pytest.LogC
     assert caplog.messages == []
 
 
-def test_whoever_shields_a_task_has_somebody_look_at_its_error() -> None:
+def test_errors_of_shielded_tasks_are_handled() -> None:
     found = set()
     for file in SOURCES.rglob("*.py"):
         text = file.read_text()

@@ -178,9 +178,9 @@ async def test_what_fails_before_it_waits_fails_as_all_else() -> None:
     assert len(flights) == 0
 
 
-async def test_an_error_nobody_waits_for_is_dropped(making: ControlledWork) -> None:
-    told: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+async def test_an_unawaited_error_is_dropped(making: ControlledWork) -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     flights: SingleFlight[str, str] = SingleFlight()
     caller = asyncio.ensure_future(flights.do("key", making))
     await run_loop()
@@ -191,7 +191,7 @@ async def test_an_error_nobody_waits_for_is_dropped(making: ControlledWork) -> N
     assert len(flights) == 0
     del caller
     gc.collect()
-    assert told == []
+    assert reported == []
 
 
 async def test_an_error_is_freed_without_the_collector() -> None:

@@ -88,7 +88,7 @@ async def paused(threads: WorkerThreads) -> PausedThreads:
     return made
 
 
-async def test_turns_are_shared_by_the_time_used(threads: WorkerThreads, clock: Clock) -> None:
+async def test_slices_are_shared_by_the_time_used(threads: WorkerThreads, clock: Clock) -> None:
     busy = await paused(threads)
     for number in range(4):
         await busy.ask("alice", clock.step, f"a{number}", 1.0)
@@ -118,7 +118,7 @@ async def test_who_comes_later_has_saved_nothing_up(threads: WorkerThreads, cloc
     assert clock.done == ["a0", "a1", "b0", "a2", "b1", "b2"]
 
 
-async def test_a_long_step_gives_way_to_those_of_others(threads: WorkerThreads, clock: Clock) -> None:
+async def test_a_long_step_yields_to_those_of_others(threads: WorkerThreads, clock: Clock) -> None:
     busy = await paused(threads)
     await busy.ask("alice", clock.long_step, "a", 4, 1.0)
     await busy.ask("alice", clock.step, "of the same user", 1.0)
@@ -128,9 +128,7 @@ async def test_a_long_step_gives_way_to_those_of_others(threads: WorkerThreads, 
     assert clock.done == ["a0", "bob", "c0", "a1", "c1", "a2", "a3", "of the same user"]
 
 
-async def test_what_belongs_to_no_user_comes_first_and_gives_way_to_nobody(
-    threads: WorkerThreads, clock: Clock
-) -> None:
+async def test_work_of_no_user_comes_first_and_never_yields(threads: WorkerThreads, clock: Clock) -> None:
     busy = await paused(threads)
 
     def alice() -> None:
@@ -146,7 +144,7 @@ async def test_what_belongs_to_no_user_comes_first_and_gives_way_to_nobody(
     assert clock.done == ["a0", "s0", "s1", "bob", "a1"]
 
 
-async def test_nobody_has_both_threads(threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_user_has_both_threads(threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_threads, "_LONG", 0.0)
     over = threading.Event()
     done: list[str] = []
@@ -162,7 +160,7 @@ async def test_nobody_has_both_threads(threads: WorkerThreads, monkeypatch: pyte
     assert done[-1] == "alice"
 
 
-async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(threads: WorkerThreads, clock: Clock) -> None:
+async def test_an_abandoned_paused_step_is_not_resumed(threads: WorkerThreads, clock: Clock) -> None:
     begun, over = threading.Event(), threading.Event()
     ended = threading.Event()
 
@@ -219,7 +217,7 @@ async def test_steps_that_have_begun_end_where_they_give_way_when_the_threads_ar
         await Account(threads).offload_if(True, int)
 
 
-async def test_steps_that_nobody_waits_for_and_that_do_not_give_way_keep_nobody_waiting() -> None:
+async def test_abandoned_steps_that_never_yield_block_no_others() -> None:
     """A request ends at its deadline, but what it has started may be in a call that cannot be interrupted."""
     threads = WorkerThreads()
     over = threading.Event()
@@ -313,7 +311,7 @@ def pod() -> Pod:
     return from_plain(Pod, {"metadata": {"name": "a", "namespace": "b"}, "spec": {"containers": containers}})
 
 
-def test_yaml_gives_way_at_each_value(counted_step: CountedStep) -> None:
+def test_yaml_yields_at_each_value(counted_step: CountedStep) -> None:
     text = yaml.from_json(encode({"items": [{"key": "value"}] * MANY, "more": {f"a-{key}": 1 for key in range(MANY)}}))
     assert counted_step.given > 3 * MANY
     counted_step.given = 0
@@ -330,7 +328,7 @@ def test_defaulting_and_validating_a_pod_give_way_at_each_container(counted_step
     assert counted_step.given >= MANY - 10
 
 
-def test_field_ownership_gives_way_at_each_item(counted_step: CountedStep) -> None:
+def test_field_ownership_yields_at_each_item(counted_step: CountedStep) -> None:
     schema = built_in(Pod).schema
     assert schema is not None
     value = to_plain(pod())

@@ -62,7 +62,9 @@ async def until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(threads: WorkerThreads, monkeypatch) -> None:
+async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(
+    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("steersman.work.threads._REST", 0.01)
     assert not await Account(threads).offload_if(True, gc.isenabled)
     assert not gc.isenabled()
@@ -142,7 +144,9 @@ async def wait_until_queued(*waiting: asyncio.Future[None]) -> None:
     await asyncio.sleep(0)
 
 
-async def test_users_take_turns_whatever_one_of_them_has_asked_for_before(threads: WorkerThreads, monkeypatch) -> None:
+async def test_users_alternate_however_much_one_has_requested_before(
+    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     busy = await OccupiedThreads(threads).begun()
     waiting = [busy.ask("alice", f"a{number}") for number in range(50)]
     await wait_until_queued(*waiting)
@@ -170,7 +174,7 @@ async def test_a_request_is_finished_before_others_of_its_user_are_begun(threads
     assert busy.done[5:] == ["second"] * 3
 
 
-async def test_a_user_of_whom_much_waits_is_told_to_try_again_and_others_are_not(threads: WorkerThreads) -> None:
+async def test_a_user_with_much_queued_work_gets_too_many_requests_and_others_do_not(threads: WorkerThreads) -> None:
     busy = await OccupiedThreads(threads).begun()
     for number in range(MAX_WAITING):
         check_backlog(Account(threads, "alice"))
@@ -202,7 +206,7 @@ async def test_many_users_have_less_room_each(threads: WorkerThreads) -> None:
     check_backlog(Account(threads, "user7"))
 
 
-async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(threads: WorkerThreads) -> None:
+async def test_abandoned_work_is_dropped_and_not_done(threads: WorkerThreads) -> None:
     busy = await OccupiedThreads(threads).begun()
     waiting = [busy.ask("alice", str(number)) for number in range(MAX_WAITING)]
     await wait_until_queued(*waiting)
@@ -215,7 +219,7 @@ async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(threads:
     assert await Account(threads).offload_if(True, len, busy.done) == 1
 
 
-async def test_closed_threads_keep_nobody_waiting(threads: WorkerThreads) -> None:
+async def test_closed_threads_block_no_caller(threads: WorkerThreads) -> None:
     busy = await OccupiedThreads(threads).begun()
     waiting = busy.ask("alice", "never")
     await wait_until_queued(waiting)

@@ -53,7 +53,7 @@ def begin(user: str, work: Iterable[object], clock: Clock, done: list[str], name
         return asyncio.create_task(run())
 
 
-async def test_others_have_the_loop_when_a_turn_has_lasted_long_enough(clock: Clock) -> None:
+async def test_others_have_the_loop_when_a_slice_is_over(clock: Clock) -> None:
     async def work() -> None:
         time_slice = TimeSlice()
         for _ in range(20):
@@ -87,7 +87,7 @@ async def test_many_loops_hold_the_event_loop_no_longer_than_one(clock: Clock) -
     assert done == [str(number) for number in range(30)]
 
 
-async def test_users_have_their_turns_one_after_the_other(clock: Clock) -> None:
+async def test_users_are_served_one_after_the_other(clock: Clock) -> None:
     done: list[str] = []
     tasks = [begin("alice", range(10), clock, done) for _ in range(30)]
     tasks.append(begin("bob", range(20), clock, done))
@@ -95,7 +95,7 @@ async def test_users_have_their_turns_one_after_the_other(clock: Clock) -> None:
     assert done.index("bob") < 10
 
 
-async def test_what_the_server_does_for_itself_goes_on_in_each_turn(clock: Clock) -> None:
+async def test_the_servers_own_work_goes_on_in_each_iteration(clock: Clock) -> None:
     done: list[str] = []
     tasks = [begin(f"user {number}", range(20), clock, done) for number in range(30)]
     tasks.append(begin("", range(20), clock, done))
@@ -209,7 +209,7 @@ async def test_a_few_at_once_go_on_in_the_order_they_came() -> None:
         await gate.pass_through()
 
 
-async def test_slices_of_all_who_share_a_loop_are_few_in_a_turn() -> None:
+async def test_an_iteration_has_few_slices_of_all_tasks() -> None:
     made: list[int] = []
 
     async def make(number: int) -> None:
@@ -239,7 +239,7 @@ def test_each_event_loop_has_its_own_line() -> None:
     assert len([each for each in left if each.cancelled()]) >= 4
 
 
-async def test_a_callback_goes_on_in_turns_of_so_many_seconds_and_does_something_in_each(clock: Clock) -> None:
+async def test_a_callback_runs_for_so_many_seconds_in_each_iteration(clock: Clock) -> None:
     left = 10
 
     def some() -> bool:

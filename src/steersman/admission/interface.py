@@ -134,12 +134,12 @@ class Attributes(Struct):
 
     def warn(self, *texts: str) -> None:
         """Add warnings for the client, each text once, up to the most that can be sent."""
-        known = set(self.warnings)
+        sent = set(self.warnings)
         for text in texts:
             if len(self.warnings) >= MAX_WARNINGS:
                 return
-            if text not in known:
-                known.add(text)
+            if text not in sent:
+                sent.add(text)
                 self.warnings.append(text)
 
 
@@ -190,7 +190,7 @@ class Plugin:
         self._subscribers = (*self._subscribers, changed)
 
     def notify_work_changed(self) -> None:
-        """Notify all subscribers, so that the chains with this plugin are built anew."""
+        """Notify all subscribers, so that the chains with this plugin are rebuilt."""
         for changed in self._subscribers:
             changed()
 
@@ -240,7 +240,7 @@ class Chain:
             plugin.close()
 
     async def admit(self, attributes: Attributes) -> None:
-        """Call every mutating plugin in order, and once more if a plugin has requested a reinvocation."""
+        """Call every mutating plugin in order, and again if a plugin has requested a reinvocation."""
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
@@ -261,7 +261,7 @@ class Chain:
             await validate(attributes)
 
     def _build_steps(self, writes: WriteKind) -> _Steps:
-        asked = [
+        plugins = [
             plugin
             for plugin in self.plugins
             if writes.operation in plugin.operations
@@ -269,8 +269,8 @@ class Chain:
             and (plugin.subresources is None or writes.subresource in plugin.subresources)
         ]
         steps = _Steps(
-            tuple(each.admit for each in asked if each.mutates and each.has_work(writes, mutating=True)),
-            tuple(each.validate for each in asked if each.validates and each.has_work(writes, mutating=False)),
+            tuple(each.admit for each in plugins if each.mutates and each.has_work(writes, mutating=True)),
+            tuple(each.validate for each in plugins if each.validates and each.has_work(writes, mutating=False)),
         )
         self._steps.keep(writes, steps)
         return steps

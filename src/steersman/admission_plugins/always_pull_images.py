@@ -53,8 +53,8 @@ def _brings_images(attributes: Attributes) -> bool:
     """Return True for a create, and for an update with a new image."""
     if attributes.operation == CREATE:
         return True
-    known = {container.image for container in all_containers(attributes.old.spec)}
-    return any(container.image not in known for container in all_containers(attributes.obj.spec))
+    old_images = {container.image for container in all_containers(attributes.old.spec)}
+    return any(container.image not in old_images for container in all_containers(attributes.obj.spec))
 
 
 def _other_policies(spec: core.PodSpec) -> Iterator[FieldError]:

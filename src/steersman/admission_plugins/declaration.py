@@ -47,7 +47,7 @@ class PluginDependencies(Struct, frozen=True, kw_only=True):
     not_ready_toleration: int = 300
     unreachable_toleration: int = 300
 
-    def known(self, plural: str, reading: Reading[T]) -> Callable[[str], T | None]:
+    def reader(self, plural: str, reading: Reading[T]) -> Callable[[str], T | None]:
         """Return a function from the name of a cluster-scoped core object to its parsed part, None if it does not
         exist.
         """

@@ -36,16 +36,16 @@ class ExtendedResourceToleration(Plugin):
 
 def _tolerate(spec: PodSpec, names: set[str]) -> None:
     """Add the tolerations, in place of ones that differ only in their seconds, or at the end."""
-    wanted = {name: Toleration(key=name, operator="Exists", effect="NoSchedule") for name in sorted(names)}
+    tolerations_by_name = {name: Toleration(key=name, operator="Exists", effect="NoSchedule") for name in sorted(names)}
     tolerations = []
     replaced = set()
     for each in spec.tolerations:
-        if each.key in wanted and (each.operator, each.effect, each.value) == ("Exists", "NoSchedule", ""):
+        if each.key in tolerations_by_name and (each.operator, each.effect, each.value) == ("Exists", "NoSchedule", ""):
             replaced.add(each.key)
-            tolerations.append(wanted[each.key])
+            tolerations.append(tolerations_by_name[each.key])
         else:
             tolerations.append(each)
-    spec.tolerations = [*tolerations, *(each for name, each in wanted.items() if name not in replaced)]
+    spec.tolerations = [*tolerations, *(each for name, each in tolerations_by_name.items() if name not in replaced)]
 
 
 EXTENDED_RESOURCE_TOLERATION: Final = Declaration(

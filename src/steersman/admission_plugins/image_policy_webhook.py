@@ -109,9 +109,9 @@ class ImagePolicyWebhook(Plugin):
     async def _status(self, spec: ImageReviewSpec) -> ImageReviewStatus:
         """Return the cached verdict on an equal review, or ask the webhook."""
         key = sha256(encode(spec)).digest()
-        known = self._cached[key]
-        if known is not None and known[0] > self._clock():
-            return known[1]
+        cached = self._cached[key]
+        if cached is not None and cached[0] > self._clock():
+            return cached[1]
         review = ImageReview(kind=_KIND, api_version=_VERSION, spec=spec)
         status = _decode(await self._post(encode(review) + b"\n"))
         settings = self._settings
@@ -146,10 +146,10 @@ def _unexpected(api_version: str, kind: str) -> str:
     except GroupVersionError as error:
         return str(error)
     try:
-        known = kind in classes_of(*version)
+        cached = kind in classes_of(*version)
     except KeyError:
-        known = False
-    if known:
+        cached = False
+    if cached:
         return f"converting ({version.version}.{kind}) to (v1alpha1.ImageReview): unknown conversion"
     return no_kind_registered(kind, str(version))
 

@@ -103,16 +103,16 @@ def _fill_defaults(pod: Pod, limits: list[LimitRangeItem]) -> None:
         if item.type == "Container":
             requests.update(item.default_request)
             bounds.update(item.default)
-    told: list[str] = []
+    changes: list[str] = []
     amounts = 0
     for what, containers in (("container", pod.spec.containers or ()), ("init container", pod.spec.init_containers)):
         for container in containers:
-            told += _fill_container(container, what, requests, bounds)
+            changes += _fill_container(container, what, requests, bounds)
             amounts += len(container.resources.requests) + len(container.resources.limits)
             if amounts > MAX_VALUES:  # the product of many defaults and many containers
                 raise too_many_values()
-    if told:
-        pod.metadata.annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(told)}"
+    if changes:
+        pod.metadata.annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(changes)}"
 
 
 def _fill_container(container: Container, what: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
@@ -161,21 +161,21 @@ def _claim_violations(claim: PersistentVolumeClaim, limits: list[LimitRangeItem]
     for item in limits:
         if item.type == "PersistentVolumeClaim":
             for name in sorted(item.min):
-                yield from _below(item, name, requests, {})
+                yield from _minimum_errors(item, name, requests, {})
             for name in sorted(item.max):
                 yield from _request_above(item, name, requests)
 
 
 def _out_of_bounds(item: LimitRangeItem, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
     for name in sorted(item.min):
-        yield from _below(item, name, requests, limits)
+        yield from _minimum_errors(item, name, requests, limits)
     for name in sorted(item.max):
-        yield from _above(item, name, requests, limits)
+        yield from _maximum_errors(item, name, requests, limits)
     for name in sorted(item.max_limit_request_ratio):
         yield from _above_ratio(item, name, requests, limits)
 
 
-def _below(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
+def _minimum_errors(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
     text = f"minimum {name} usage per {item.type} is {item.min[name]}"
     request, limit, least = _comparable(requests.get(name), limits.get(name), item.min[name])
     if name not in requests:
@@ -186,7 +186,7 @@ def _below(item: LimitRangeItem, name: str, requests: dict[str, str], limits: di
         yield f"{text}, but limit is {limits[name]}"
 
 
-def _above(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
+def _maximum_errors(item: LimitRangeItem, name: str, requests: dict[str, str], limits: dict[str, str]) -> Iterator[str]:
     text = f"maximum {name} usage per {item.type} is {item.max[name]}"
     request, limit, most = _comparable(requests.get(name), limits.get(name), item.max[name])
     if name not in limits:

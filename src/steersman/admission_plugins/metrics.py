@@ -10,8 +10,8 @@ from typing import Final
 from steersman.machinery.metrics import Counter, Histogram, Registry
 
 _LABELS: Final = ("kind", "name", "operation", "type")
-_OF_CONDITIONS: Final = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
-_OF_CALLS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0)
+_CONDITION_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
+_CALL_BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0)
 _HIGHEST_CODE: Final = 600
 
 
@@ -25,18 +25,18 @@ class ConditionMetrics:
     def __init__(self, registry: Registry) -> None:
         self._durations = Histogram(
             "apiserver_admission_match_condition_evaluation_seconds",
-            "How long the match conditions of a webhook or policy took, in seconds",
-            _OF_CONDITIONS,
+            "Duration of evaluating the match conditions of a webhook or policy, in seconds",
+            _CONDITION_BUCKETS,
             _LABELS,
         )
         self._errors = Counter(
             "apiserver_admission_match_condition_evaluation_errors_total",
-            "Match conditions of webhooks and policies that had no value for a request",
+            "Match conditions of webhooks and policies whose evaluation failed",
             _LABELS,
         )
         self._exclusions = Counter(
             "apiserver_admission_match_condition_exclusions_total",
-            "Requests that webhooks and policies were not asked about as match conditions did not hold",
+            "Requests skipped by webhooks and policies because match conditions were not met",
             _LABELS,
         )
         registry.add(self._durations, self._errors, self._exclusions)
@@ -59,23 +59,23 @@ class WebhookMetrics:
     def __init__(self, registry: Registry) -> None:
         self._durations = Histogram(
             "apiserver_admission_webhook_admission_duration_seconds",
-            "How long an admission webhook took, in seconds, by its name, operation, type and outcome",
-            _OF_CALLS,
+            "Duration of admission webhook calls, in seconds, by name, operation, type and outcome",
+            _CALL_BUCKETS,
             ("name", "operation", "rejected", "type"),
         )
         self._requests = Counter(
             "apiserver_admission_webhook_request_total",
-            "Calls of admission webhooks, by name, operation, type, code of HTTP (600 at most) and outcome",
+            "Calls of admission webhooks, by name, operation, type, HTTP status code (at most 600) and outcome",
             ("code", "name", "operation", "rejected", "type"),
         )
         self._rejections = Counter(
             "apiserver_admission_webhook_rejection_count",
-            "Requests that admission webhooks have ended, by name, operation, type, error and code (600 at most)",
+            "Requests rejected by admission webhooks, by name, operation, type, error and code (at most 600)",
             ("error_type", "name", "operation", "rejection_code", "type"),
         )
         self._fail_open = Counter(
             "apiserver_admission_webhook_fail_open_count",
-            "Requests that went on though an admission webhook failed, by name and type",
+            "Failed calls of admission webhooks that were ignored, by name and type",
             ("name", "type"),
         )
         registry.add(self._durations, self._requests, self._rejections, self._fail_open)
@@ -96,8 +96,8 @@ class WebhookMetrics:
 
 
 _POLICY_BUCKETS: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
-_OF_MUTATIONS: Final = ("error_type", "policy", "policy_binding")
-_OF_VALIDATIONS: Final = ("enforcement_action", *_OF_MUTATIONS)
+_MUTATION_LABELS: Final = ("error_type", "policy", "policy_binding")
+_VALIDATION_LABELS: Final = ("enforcement_action", *_MUTATION_LABELS)
 
 
 class PolicyMetrics:
@@ -106,25 +106,25 @@ class PolicyMetrics:
     def __init__(self, registry: Registry) -> None:
         self._validated = Counter(
             "apiserver_validating_admission_policy_check_total",
-            "Validations of policies that did not just pass, by policy, binding, error and what became of the request",
-            _OF_VALIDATIONS,
+            "Validations of policies other than plain passes, by policy, binding, error and enforcement action",
+            _VALIDATION_LABELS,
         )
         self._validating = Histogram(
             "apiserver_validating_admission_policy_check_duration_seconds",
-            "How long these validations took, in seconds",
+            "Duration of these validations, in seconds",
             _POLICY_BUCKETS,
-            _OF_VALIDATIONS,
+            _VALIDATION_LABELS,
         )
         self._mutated = Counter(
             "apiserver_mutating_admission_policy_check_total",
-            "Mutations of policies, by policy, binding and error",
-            _OF_MUTATIONS,
+            "Mutations by policies, by policy, binding and error",
+            _MUTATION_LABELS,
         )
         self._mutating = Histogram(
             "apiserver_mutating_admission_policy_check_duration_seconds",
-            "How long mutations of policies took, in seconds",
+            "Duration of mutations by policies, in seconds",
             _POLICY_BUCKETS,
-            _OF_MUTATIONS,
+            _MUTATION_LABELS,
         )
         registry.add(self._validated, self._validating, self._mutated, self._mutating)
 

@@ -75,7 +75,7 @@ def _amounts(resources: ResourceRequirements) -> list[dict[str, Any]]:
 
 def _make(dependencies: PluginDependencies) -> NodeDeclaredFeatureValidator:
     return NodeDeclaredFeatureValidator(
-        dependencies.known("nodes", Reading(declared_features, "status.declaredFeatures"))
+        dependencies.reader("nodes", Reading(declared_features, "status.declaredFeatures"))
     )
 
 

@@ -50,7 +50,9 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         if attributes.operation != CREATE:
             verdict = await decide(self._authorizer, _deletion(attributes))
             if not verdict.allowed:
-                raise attributes.forbid(f"cannot set an ownerRef on a resource you can't delete: {_why(verdict)}")
+                raise attributes.forbid(
+                    f"cannot set an ownerRef on a resource you can't delete: {_denial_text(verdict)}"
+                )
         blocked = {each.uid for each in old if each.block_owner_deletion}
         blocking = [each for each in new if each.block_owner_deletion and each.uid not in blocked]
         if not blocking or (await decide(self._authorizer, _finalizing_anything(attributes))).allowed:
@@ -76,7 +78,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             if not verdict.allowed:
                 raise attributes.forbid(
                     "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers "
-                    f"on: {_why(verdict)}"
+                    f"on: {_denial_text(verdict)}"
                 )
 
 
@@ -95,7 +97,7 @@ def _finalizing_anything(attributes: Attributes) -> Question:
     return Question(attributes.user, Action("update", "*", "*", "*", "finalizers", name="*"))
 
 
-def _why(verdict: Verdict) -> str:
+def _denial_text(verdict: Verdict) -> str:
     """Return the reason and the error of a refusal, as Go prints them."""
     return f"{verdict.reason}, {verdict.error or '<nil>'}"
 

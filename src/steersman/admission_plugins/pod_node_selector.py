@@ -104,7 +104,7 @@ def _parse(text: str) -> dict[str, str]:
 
 def _make(dependencies: PluginDependencies, configured: Mapping[str, str]) -> PodNodeSelector:
     return PodNodeSelector(
-        dependencies.known("namespaces", Reading(node_selector_of, "metadata.annotations")), configured
+        dependencies.reader("namespaces", Reading(node_selector_of, "metadata.annotations")), configured
     )
 
 

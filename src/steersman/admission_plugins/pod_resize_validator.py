@@ -79,7 +79,7 @@ def _refused(attributes: Attributes, why: str, reason: str) -> StatusError:
 
 
 def _make(dependencies: PluginDependencies) -> PodResizeValidator:
-    return PodResizeValidator(dependencies.known("nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
+    return PodResizeValidator(dependencies.reader("nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
 
 
 POD_RESIZE_VALIDATOR: Final = Declaration(PodResizeValidator, on_by_default=True, make=_make)

@@ -117,7 +117,7 @@ def _parse(text: str) -> list[Toleration]:
 
 
 def _make(dependencies: PluginDependencies, configuration: Configuration) -> PodTolerationRestriction:
-    find = dependencies.known("namespaces", Reading(toleration_annotations, "metadata.annotations"))
+    find = dependencies.reader("namespaces", Reading(toleration_annotations, "metadata.annotations"))
     return PodTolerationRestriction(find, configuration)
 
 

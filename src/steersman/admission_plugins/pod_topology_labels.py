@@ -46,7 +46,7 @@ class PodTopologyLabels(Plugin):
 
 
 def _make(dependencies: PluginDependencies) -> PodTopologyLabels:
-    return PodTopologyLabels(dependencies.known("nodes", Reading(topology_of, "metadata.labels")))
+    return PodTopologyLabels(dependencies.reader("nodes", Reading(topology_of, "metadata.labels")))
 
 
 POD_TOPOLOGY_LABELS: Final = Declaration(PodTopologyLabels, on_by_default=True, make=_make)

@@ -43,7 +43,7 @@ class RuntimeClass(Plugin):
         """Set overhead, node selector and tolerations of the pod. Raises StatusError 403 if the pod contradicts its
         class.
 
-        An empty overhead is refused here: after preparation of the pod it cannot be told from a missing one.
+        An empty overhead is refused here: after preparation of the pod it looks like a missing one.
         """
         spec: PodSpec = attributes.obj.spec
         found = None if spec.runtime_class_name is None else await self._class(attributes, spec.runtime_class_name)

@@ -92,8 +92,8 @@ class ServiceAccount(Plugin):
             return
         spec.service_account_name = spec.service_account_name or DEFAULT_ACCOUNT
         account = await self._account(attributes, spec)
-        wanted = spec.automount_service_account_token
-        if account.automount if wanted is None else wanted:
+        mounts_token = spec.automount_service_account_token
+        if account.automount if mounts_token is None else mounts_token:
             await offload(_mount_token, spec)
         if not spec.image_pull_secrets:
             spec.image_pull_secrets = [core.LocalObjectReference(name=name) for name in account.pull_secrets]

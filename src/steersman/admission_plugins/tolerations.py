@@ -24,12 +24,12 @@ def merge_tolerations(first: list[Toleration], second: Iterable[Toleration]) -> 
         exceeded.append(later.include_another(each))
         later.add(each)
     merged = _Tolerations()
-    kept = []
+    compatible = []
     for each, is_exceeded in zip(every, reversed(exceeded), strict=True):
         if not (is_exceeded or merged.include(each)):
             merged.add(each)
-            kept.append(each)
-    return kept
+            compatible.append(each)
+    return compatible
 
 
 def all_included(tolerations: Iterable[Toleration], allowed: list[Toleration]) -> bool:

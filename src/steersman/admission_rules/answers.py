@@ -43,10 +43,10 @@ class AuthorizerAnswers:
     Only one evaluation may run at a time.
     """
 
-    def __init__(self, ask: Ask, known: dict[Check, Answer] | None = None) -> None:
-        """Create a runner; `known` is a cache of answers that other runners of the same request share."""
+    def __init__(self, ask: Ask, cached: dict[Check, Answer] | None = None) -> None:
+        """Create a runner; `cached` is a cache of answers that other runners of the same request share."""
         self._ask: Final = ask
-        self._cached: Final[dict[Check, Answer]] = {} if known is None else known
+        self._cached: Final[dict[Check, Answer]] = {} if cached is None else cached
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
         self._is_hurried = False
         self._allowance = 0
@@ -77,9 +77,9 @@ class AuthorizerAnswers:
         """Return the answer to a check, called by code that `run` runs. Raises Unanswered if it is missing."""
         if self.frame is not None:
             self.frame.limit = min(self.frame.limit + CHECK_COST, CALL_LIMIT)
-        known = self._cached.get(check)
-        if known is not None:
-            return known
+        cached = self._cached.get(check)
+        if cached is not None:
+            return cached
         if not self._is_hurried:
             raise Unanswered(check)
         answer = self._ask(check)

@@ -114,12 +114,12 @@ class Activation:
     ) -> None:
         self.budget = budget
         self._answers: Final = answers
-        given = inputs.variables()
+        values = inputs.variables()
         if has_authorizer:
-            given[environments.AUTHORIZER_NAME] = authorizer(answers.answer)
-            given[environments.REQUEST_RESOURCE] = inputs.request_resource(answers.answer)
-        self._variables: Final = _Variables(given, answers, variables) if variables else _EMPTY
-        self._given: Final = {**given, environments.VARIABLES: self._variables}
+            values[environments.AUTHORIZER_NAME] = authorizer(answers.answer)
+            values[environments.REQUEST_RESOURCE] = inputs.request_resource(answers.answer)
+        self._variables: Final = _Variables(values, answers, variables) if variables else _EMPTY
+        self._given: Final = {**values, environments.VARIABLES: self._variables}
 
     def evaluate(self, expression: CompiledExpression) -> Evaluation:
         """Return the value or the error of an expression. Raises OutOfBudget, and Unanswered to stop the evaluation."""
@@ -139,12 +139,12 @@ class Activation:
         return Evaluation(value)
 
 
-def _run_program(program: Program, given: Mapping[str, Any], answers: AuthorizerAnswers) -> tuple[Any, int]:
+def _run_program(program: Program, values: Mapping[str, Any], answers: AuthorizerAnswers) -> tuple[Any, int]:
     """Return the result of a program, and its cost. Raises Unanswered."""
     if not answers.can_move_to_thread:
-        return program.outcome(given, CALL_LIMIT)
+        return program.outcome(values, CALL_LIMIT)
     outer, allowance = answers.frame, answers.allowance
-    value, cost = program.outcome(given, allowance, answers.enter)
+    value, cost = program.outcome(values, allowance, answers.enter)
     frame, answers.frame = answers.frame, outer
     # The cost of authorization checks is not time on the event loop.
     answers.spend(cost if frame is None else cost - (frame.limit - allowance))
@@ -160,9 +160,12 @@ class _Variables(LazyMap):
     __slots__ = ("_answers", "_depth", "_expressions", "_given", "_values", "budget", "cost")
 
     def __init__(
-        self, given: Mapping[str, Any], answers: AuthorizerAnswers | None, expressions: Mapping[str, CompiledExpression]
+        self,
+        values: Mapping[str, Any],
+        answers: AuthorizerAnswers | None,
+        expressions: Mapping[str, CompiledExpression],
     ) -> None:
-        self._given: Final = given
+        self._given: Final = values
         self._answers: Final = answers
         self._expressions: Final = expressions
         self._values: Final[dict[str, Any]] = {}

@@ -122,12 +122,12 @@ class MutatingRules:
 
     def _applying(self, expression: CompiledExpression) -> Mutation:
         def apply(inputs: Inputs, answers: AuthorizerAnswers, schema: Schema) -> Any:
-            made = self._value(expression, inputs, answers)
+            value = self._value(expression, inputs, answers)
             obj = inputs.object
             try:
                 with counted_by(_StepBudget(answers)):
-                    _check_fields(made)
-                    fields = native_fields(made, inputs)
+                    _check_fields(value)
+                    fields = native_fields(value, inputs)
             except NoTextKey:
                 raise MutationError("invalid return type: *dynamic.ObjectVal") from None
             configuration = {**fields, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
@@ -137,9 +137,9 @@ class MutatingRules:
 
     def _patching(self, expression: CompiledExpression) -> Mutation:
         def patch(inputs: Inputs, answers: AuthorizerAnswers, schema: Schema) -> Any:
-            made = self._value(expression, inputs, answers)
+            value = self._value(expression, inputs, answers)
             with counted_by(_StepBudget(answers)):
-                operations = [_operation(each) for each in made]
+                operations = [_operation(each) for each in value]
             try:
                 return json_patch.apply(inputs.object, operations)
             except json_patch.FailedTest:
@@ -150,8 +150,8 @@ class MutatingRules:
         return patch
 
 
-def _check_fields(made: Any) -> None:
-    wrong = made.misplaced() if isinstance(made, ObjectValue) else ()
+def _check_fields(value: Any) -> None:
+    wrong = value.misplaced() if isinstance(value, ObjectValue) else ()
     if wrong:
         raise MutationError("type mismatch: " + "\n".join(wrong))
 
@@ -197,15 +197,15 @@ def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
             yield from _atomic_parts(kind.element, item, f"{path}[{index}]")
 
 
-def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
+def _operation(patch: JSONPatchValue) -> Mapping[str, Any]:
     """Return an operation of a patch as plain data. Raises MutationError."""
     spend(2)
-    spend_on_text(2 * sum(len(each) for name, each in made.fields.items() if name != "value"))
-    operation: dict[str, Any] = {"op": made.fields.get("op", ""), "path": made.fields.get("path", "")}
-    if made.fields.get("from"):
-        operation["from"] = made.fields["from"]
-    if "value" in made.fields:
-        value = made.fields["value"]
+    spend_on_text(2 * sum(len(each) for name, each in patch.fields.items() if name != "value"))
+    operation: dict[str, Any] = {"op": patch.fields.get("op", ""), "path": patch.fields.get("path", "")}
+    if patch.fields.get("from"):
+        operation["from"] = patch.fields["from"]
+    if "value" in patch.fields:
+        value = patch.fields["value"]
         _check_fields(value)
         operation["value"] = _json(value)
     return operation

@@ -39,18 +39,18 @@ class NoTextKey(Exception):
     """A map in an object has a key that is not a string."""
 
 
-def native_fields(made: ObjectValue, inputs: Inputs) -> dict[str, Any]:
+def native_fields(value: ObjectValue, inputs: Inputs) -> dict[str, Any]:
     """Return the fields of an object that an expression created from `inputs`, as copies. Raises NoTextKey."""
-    return _NativeConverter(inputs).fields(made)
+    return _NativeConverter(inputs).fields(value)
 
 
 class _NativeConverter:
     def __init__(self, inputs: Inputs) -> None:
         self._inputs: Final = inputs
 
-    def fields(self, made: ObjectValue) -> dict[str, Any]:
+    def fields(self, value: ObjectValue) -> dict[str, Any]:
         """Return the native values of an object's fields. Raises NoTextKey."""
-        return {name: self._field(each) for name, each in made.fields.items()}
+        return {name: self._field(each) for name, each in value.fields.items()}
 
     def _field(self, value: Any) -> Any:
         """Return the native value of a field.
@@ -81,7 +81,7 @@ class _NativeConverter:
         if isinstance(value, dict) or (isinstance(value, list) and self._is_decoded(value)):
             return _copied(value)
         if isinstance(value, UInt) or not isinstance(value, bool | int | float | str):
-            return value.name if isinstance(value, Type) else _go(value)
+            return value.name if isinstance(value, Type) else _go_value(value)
         return int(value) if type(value) is int else value
 
     def _is_decoded(self, value: Any) -> bool:
@@ -110,11 +110,11 @@ def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}
     if isinstance(value, TextList):
-        return _go(value)
+        return _go_value(value)
     return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
-def _go(value: Any) -> GoValue:
+def _go_value(value: Any) -> GoValue:
     """Return the printed forms of a value that JSON does not have."""
     match value:
         case None:
@@ -131,11 +131,11 @@ def _go(value: Any) -> GoValue:
         case TextList():
             return GoValue(f"[{' '.join(value)}]", f"[]string{{{', '.join(map(quote, value))}}}", "[]string")
         case list() | tuple():
-            shown, sources = " ".join(map(_shown, value)), ", ".join(map(_source, value))
+            shown, sources = " ".join(map(_printed_item, value)), ", ".join(map(_source, value))
             return GoValue(f"[{shown}]", f"[]ref.Val{{{sources}}}", "[]ref.Val")
         case Map():
             entries = sorted(value.items(), key=lambda entry: (type(entry[0]).__name__, entry[0]))
-            shown, sources = _joined(entries, " ", _shown), _joined(entries, ", ", _source)
+            shown, sources = _joined(entries, " ", _printed_item), _joined(entries, ", ", _source)
             return GoValue(f"map[{shown}]", f"map[ref.Val]ref.Val{{{sources}}}", "map[ref.Val]ref.Val")
         case QuantityValue():
             return _pointer(str(value.amount), "*resource.Quantity")
@@ -161,7 +161,7 @@ def _joined(entries: Iterable[tuple[Any, Any]], between: str, show: Callable[[An
     return between.join(f"{show(key)}:{show(each)}" for key, each in entries)
 
 
-def _shown(value: Any) -> str:
+def _printed_item(value: Any) -> str:
     """Return an item that an expression created, as Go's %v prints it."""
     spend(2)
     if isinstance(value, str | bytes):
@@ -170,9 +170,11 @@ def _shown(value: Any) -> str:
         case None:
             return "0"
         case list() | tuple():
-            return f"[{', '.join(map(_shown, value))}]"
+            return f"[{', '.join(map(_printed_item, value))}]"
         case Map() | dict():
-            return "{" + ", ".join(f"{_shown(key)}: {_shown_in(value, each)}" for key, each in value.items()) + "}"
+            return (
+                "{" + ", ".join(f"{_printed_item(key)}: {_shown_in(value, each)}" for key, each in value.items()) + "}"
+            )
         case Type():
             return value.name
         case ObjectValue():
@@ -181,12 +183,12 @@ def _shown(value: Any) -> str:
             return go_value(value)
         case int() if not isinstance(value, UInt):
             return str(int(value))
-    return _go(value).value
+    return _go_value(value).value
 
 
 def _shown_in(container: Any, value: Any) -> str:
     """Return an item of a map as Go's %v prints it; lists in decoded maps print as plain lists."""
-    return go_value(value) if isinstance(container, dict) and isinstance(value, list) else _shown(value)
+    return go_value(value) if isinstance(container, dict) and isinstance(value, list) else _printed_item(value)
 
 
 def _source(value: Any) -> str:
@@ -208,23 +210,23 @@ def _source(value: Any) -> str:
             return go_source(value)
         case int() if not isinstance(value, UInt):
             return str(int(value))
-    return _go(value).source
+    return _go_value(value).source
 
 
-def _at(moment: Timestamp) -> tuple[datetime, int]:
+def _datetime_and_nanos(moment: Timestamp) -> tuple[datetime, int]:
     """Return a moment in whole seconds, and the remaining nanoseconds."""
     seconds, nanos = divmod(moment.nanos, _SECOND)
     return _EPOCH + timedelta(seconds=seconds), nanos
 
 
 def _moment(moment: Timestamp) -> str:
-    at, nanos = _at(moment)
+    at, nanos = _datetime_and_nanos(moment)
     fraction = f".{nanos:09}".rstrip("0") if nanos else ""
     return f"{at.year:04}-{at:%m-%d %H:%M:%S}{fraction} +0000 UTC"
 
 
 def _date(moment: Timestamp) -> str:
-    at, nanos = _at(moment)
+    at, nanos = _datetime_and_nanos(moment)
     month = _MONTHS[at.month - 1]
     return f"time.Date({at.year}, time.{month}, {at.day}, {at.hour}, {at.minute}, {at.second}, {nanos}, time.UTC)"
 

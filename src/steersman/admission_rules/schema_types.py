@@ -80,9 +80,9 @@ class SchemaTypes:
         kind = _type(schema)
         if kind == "object":
             members = self._members(schema, above, is_resource=is_resource)
-            made = declared_object(name, _Members(self, members, above, name))
-            self._objects[name] = made
-            return made
+            object_type = declared_object(name, _Members(self, members, above, name))
+            self._objects[name] = object_type
+            return object_type
         if kind == "string":
             return _FORMATS.get(schema.get("format", ""), declared.STRING)
         return _SCALARS.get(kind)

@@ -55,7 +55,7 @@ class WarningsTooLarge(Exception):
     """The warnings are larger than any object may be."""
 
     def __init__(self) -> None:
-        super().__init__("what is wrong with them is more than an object may hold")
+        super().__init__("the warnings are larger than an object may be")
 
 
 def check(
@@ -71,9 +71,9 @@ def check(
     checked = [(each.gvk, _environment(spec, each, params)) for each in kinds[: max(1, MAX_CHECKED // max(1, size))]]
     found: list[ExpressionWarning] = []
     for path, text in expressions:
-        said, limit = _warning_about(text, checked, limit)
-        if said:
-            found.append(ExpressionWarning(field_ref=str(path), warning=said))
+        warnings, limit = _warning_about(text, checked, limit)
+        if warnings:
+            found.append(ExpressionWarning(field_ref=str(path), warning=warnings))
     return found
 
 
@@ -87,24 +87,24 @@ def _expressions(spec: ValidatingAdmissionPolicySpec) -> Iterator[tuple[Path, st
 
 def _warning_about(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]], limit: int) -> tuple[str, int]:
     """Return the warning about an expression ("" for none), and the bytes left for others. Raises WarningsTooLarge."""
-    said = []
+    warnings = []
     for gvk, environment in checked:
         give_way()
         try:
             compile_expression(text, environment)
         except CompileError as error:
-            said.append(f"{gvk}: {error}\n")
-            limit -= len(said[-1].encode())
+            warnings.append(f"{gvk}: {error}\n")
+            limit -= len(warnings[-1].encode())
             if limit < 0:
                 raise WarningsTooLarge from None
-    return "\n".join(said), limit
+    return "\n".join(warnings), limit
 
 
 def _environment(spec: ValidatingAdmissionPolicySpec, kind: TypedKind, params: TypedKind | None) -> Environment:
     """Return the environment for objects of one kind. As upstream, the authorizer has no `requestResource`."""
     base = environments.environment(params=False, authorizer=False)
-    told: dict[str, DeclaredType] = {}
-    named = declared_object(VARIABLES_TYPE, told)
+    declarations: dict[str, DeclaredType] = {}
+    named = declared_object(VARIABLES_TYPE, declarations)
     objects = {**base.objects, VARIABLES_TYPE: named}
     of_object = _type(kind, _OF_OBJECTS, objects)
     variables = {
@@ -115,9 +115,9 @@ def _environment(spec: ValidatingAdmissionPolicySpec, kind: TypedKind, params: T
     }
     if spec.param_kind is not None:
         variables[environments.PARAMS] = types.DYN if params is None else _type(params, _OF_PARAMS, objects)
-    made = base.about(variables, objects)
-    _declare(spec.variables, told, made)
-    return made
+    extended = base.about(variables, objects)
+    _declare(spec.variables, declarations, extended)
+    return extended
 
 
 def _type(kind: TypedKind, number: int, objects: dict[str, DeclaredType]) -> Type:
@@ -125,13 +125,13 @@ def _type(kind: TypedKind, number: int, objects: dict[str, DeclaredType]) -> Typ
     return types.DYN if found is None else found.type
 
 
-def _declare(variables: Iterable[Variable], told: dict[str, DeclaredType], environment: Environment) -> None:
+def _declare(variables: Iterable[Variable], declarations: dict[str, DeclaredType], environment: Environment) -> None:
     """Add the types of the variables, which may refer to earlier variables. A variable with an error is dynamic."""
     for each in variables:
         give_way()
         try:
             compiled = compile_expression(each.expression, environment)
         except CompileError:
-            told[each.name] = DeclaredType(types.DYN)
+            declarations[each.name] = DeclaredType(types.DYN)
         else:
-            told[each.name] = DeclaredType(declared_variable_type(compiled.type))
+            declarations[each.name] = DeclaredType(declared_variable_type(compiled.type))

@@ -93,17 +93,18 @@ class ValidatingRules:
         self._conditions: Final = MatchConditions(
             spec.match_conditions, failure_policy=spec.failure_policy, variables=variables
         )
-        whole = variables.environment()
+        environment = variables.environment()
         without_authorizer = variables.environment(authorizer=False)
         self._validations: Final = tuple(
-            (each, compile_admission(each.expression, whole, BOOLEAN)) for each in spec.validations
+            (each, compile_admission(each.expression, environment, BOOLEAN)) for each in spec.validations
         )
         self._messages: Final = tuple(
             compile_admission(each.message_expression, without_authorizer, TEXT) if each.message_expression else None
             for each in spec.validations
         )
         self._annotations: Final = tuple(
-            (each.key, compile_admission(each.value_expression, whole, TEXT_OR_NULL)) for each in spec.audit_annotations
+            (each.key, compile_admission(each.value_expression, environment, TEXT_OR_NULL))
+            for each in spec.audit_annotations
         )
         self._asks: Final = variables.ask_authorizer or any(each.asks_authorizer for _, each in self._validations)
         self._has_messages: Final = any(each is not None for each in self._messages)
@@ -166,14 +167,16 @@ class ValidatingRules:
             return Decision(denies=self._fails, is_error=True, message=error, seconds=seconds)
         if value is True:
             return _ADMITTED
-        said = message or trim_space(validation.message) or f"failed expression: {trim_space(validation.expression)}"
-        return Decision(denies=True, message=said, reason=validation.reason or _INVALID, seconds=seconds)
+        message_text = (
+            message or trim_space(validation.message) or f"failed expression: {trim_space(validation.expression)}"
+        )
+        return Decision(denies=True, message=message_text, reason=validation.reason or _INVALID, seconds=seconds)
 
     def _annotate(self, inputs: Inputs, answers: AuthorizerAnswers) -> list[Annotation]:
         """Return the audit annotations, without those whose value is null or empty. Raises OutOfBudget."""
-        made: list[Annotation] = []
+        annotations: list[Annotation] = []
         if not self._annotations:
-            return made
+            return annotations
         # As upstream, these expressions compile with the variables of the authorizer, but are evaluated without them.
         activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=False)
         for key, expression in self._annotations:
@@ -182,12 +185,12 @@ class ValidatingRules:
             seconds = perf_counter() - began
             if evaluation.error:
                 if self._fails:
-                    made.append(Annotation(key, error=evaluation.error, seconds=seconds))
+                    annotations.append(Annotation(key, error=evaluation.error, seconds=seconds))
                 continue
             text = trim_space(evaluation.value) if isinstance(evaluation.value, str) else ""
             if text:
-                made.append(Annotation(key, text, seconds=seconds))
-        return made
+                annotations.append(Annotation(key, text, seconds=seconds))
+        return annotations
 
 
 def _message(activation: Activation, expression: CompiledExpression | None) -> str:

@@ -136,7 +136,7 @@ class RemoteDiscovery:
             headers.append(("If-None-Match", known.etag))
         answer = await backend.fetch("/apis", _GROUPS_USER, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
         if answer.status == 304 and known is not None:
-            self._keep(key, replace(known, requested=requested))
+            self._cache_document(key, replace(known, requested=requested))
             return known.versions
         if answer.status == 503:
             raise Unreachable(f"service {key} returned non-success response code: 503")
@@ -144,7 +144,7 @@ class RemoteDiscovery:
             digest = b"" if known is None else known.digest
             found, digest = await offload_if(True, _read_groups, _body_of(answer), wanted, digest)
             versions = known.versions if found is None and known is not None else found or {}
-            self._keep(key, _Document(versions, wanted, answer.headers.get("etag", ""), digest, requested))
+            self._cache_document(key, _Document(versions, wanted, answer.headers.get("etag", ""), digest, requested))
             return versions
         return await self._legacy(backend, registration)
 
@@ -152,7 +152,7 @@ class RemoteDiscovery:
         """Return the group versions of all APIServices of this server."""
         return frozenset((each.group, each.version) for each, _ in self._registrations.values() if each.service == key)
 
-    def _keep(self, key: ServiceKey, known: _Document) -> None:
+    def _cache_document(self, key: ServiceKey, known: _Document) -> None:
         if any(each.service == key for each, _ in self._registrations.values()):
             self._document_cache[key] = known
 

@@ -124,12 +124,12 @@ class ServiceResolver:
         addresses = self._addresses.get(key)
         if addresses is None:
             changes = self._changes
-            addresses = await self._find(key)
+            addresses = await self._resolve(key)
             if (key.namespace, key.name) in self._watched and changes == self._changes:
                 self._addresses[key] = addresses
         return addresses[0] if len(addresses) == 1 else random.choice(addresses)
 
-    async def _find(self, key: ServiceKey) -> tuple[HostPort, ...]:
+    async def _resolve(self, key: ServiceKey) -> tuple[HostPort, ...]:
         if (key.namespace, key.name, key.port) == ("default", "kubernetes", 443):
             return (self._itself(),)
         name = (key.namespace, key.name)

@@ -70,7 +70,7 @@ def resource_of(definition: Declared, conversions: ConversionFactory) -> tuple[R
         columns_take_long=any(map(_columns_take_long, versions)),
         selectable_fields=_selectable_fields(stored),
         subresources=_subresources(stored, all_versions),
-        other_versions=tuple(_other(each, all_versions) for each in served),
+        other_versions=tuple(_other_version(each, all_versions) for each in served),
         conversion=conversion,
         deprecation_warning=_warning(stored, versions),
         storage_version_hash=_version_hash(stored) if stored.declared.served else "",
@@ -83,13 +83,13 @@ def _version_hash(stored: Version) -> str:
     return b64encode(hashlib.sha256(f"{kind.group}/{kind.version}/{kind.name}".encode()).digest()[:8]).decode()
 
 
-def _other(version: Version, all_versions: Versions) -> OtherVersion:
+def _other_version(version: Version, all_versions: Versions) -> OtherVersion:
     """Return a version other than the stored one."""
     fields = _selectable_fields(version)
     return OtherVersion(
         kind=version.kind,
-        to_hub=_same,
-        from_hub=_same,
+        to_hub=_unchanged,
+        from_hub=_unchanged,
         columns=_columns(version),
         selectable_fields={name: name for name in fields},
         own_fields=fields,
@@ -98,7 +98,7 @@ def _other(version: Version, all_versions: Versions) -> OtherVersion:
     )
 
 
-def _same(obj: OpenObject) -> OpenObject:
+def _unchanged(obj: OpenObject) -> OpenObject:
     return obj
 
 

@@ -292,7 +292,7 @@ class Definitions:
         large = is_large(entry.body)
         definition = await offload_if(large, read_declared, entry.body)
         if definition.metadata.deletion_timestamp is None:
-            await self._follow(definition, large=large)
+            await self._apply(definition, large=large)
             return
         known = self._served.get(name)
         if known is None and definition.is_established and not self._is_reserved(definition):
@@ -309,7 +309,7 @@ class Definitions:
 
     # Serving
 
-    async def _follow(self, definition: Declared, *, large: bool) -> None:
+    async def _apply(self, definition: Declared, *, large: bool) -> None:
         before = msgspec.json.encode(definition.status)
         is_reserved = self._is_reserved(definition)
         if is_reserved:

@@ -55,7 +55,7 @@ class Certificates:
         self._exactly = exactly
         self._clock = clock
         self._trusted: list[X509] | None = None
-        self._known: BoundedCache[bytes, tuple[bool, float]] = BoundedCache(_KEPT)
+        self._cache: BoundedCache[bytes, tuple[bool, float]] = BoundedCache(_KEPT)
 
     def verify(self, chain: Sequence[bytes]) -> bool:
         """Verify a chain, see CertificateVerifier. A chain that is not cached takes about 0.2 ms, the first one 0.1 s."""
@@ -65,12 +65,12 @@ class Certificates:
         if chain[0] in self._exactly:
             return True
         key, now = sha256(b"".join(chain)).digest(), self._clock()
-        known = self._known[key]
+        known = self._cache[key]
         # the second comparison rejects entries from before the clock was set back
         if known is not None and 0 < known[1] - now <= _KEPT_SECONDS:
             return known[0]
         is_good = self._leads_to_one(chain, now)
-        self._known.keep(key, (is_good, now + _KEPT_SECONDS))
+        self._cache.keep(key, (is_good, now + _KEPT_SECONDS))
         return is_good
 
     def _leads_to_one(self, chain: Sequence[bytes], now: float) -> bool:

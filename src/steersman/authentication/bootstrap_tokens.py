@@ -55,14 +55,14 @@ class BootstrapTokens:
         if secret is None:
             logger.debug("no secret of name %s to match bootstrap bearer token", name)
             return None
-        user, fault = _judged(secret, token_id, token_secret, self._clock())
+        user, fault = _validated(secret, token_id, token_secret, self._clock())
         if user is None:
             logger.debug("bootstrap secret kube-system/%s matching bearer token %s", name, fault)
             return None
         return TokenIdentity(authenticated(user), common)
 
 
-def _judged(secret: BootstrapSecret, token_id: str, token_secret: str, now: float) -> tuple[UserInfo | None, str]:
+def _validated(secret: BootstrapSecret, token_id: str, token_secret: str, now: float) -> tuple[UserInfo | None, str]:
     """Return the user, or None and the fault of the secret."""
     data = secret.data
     if secret.is_being_deleted:

@@ -61,13 +61,13 @@ class ClientCertificateAuthenticator:
         self._authorities = authorities
         self._roots: Sequence[Certificate] | None = None
         self._clock = clock
-        self._known: BoundedCache[bytes, CertificateUser] = BoundedCache(_KEPT)
+        self._cache: BoundedCache[bytes, CertificateUser] = BoundedCache(_KEPT)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
         der = credentials.client_certificate
         if der is None:
             return None
-        known = self._known[der]
+        known = self._cache[der]
         if self._remaining is not None:
             self._remaining((_end_of(der) if known is None else known.not_after) - self._clock())
         if self._authorities is not None and not self._authorities.verify((der, *credentials.authorities)):
@@ -78,7 +78,7 @@ class ClientCertificateAuthenticator:
             known = self._examine(der)
             if known is None:
                 return None
-            self._known.keep(der, known)
+            self._cache.keep(der, known)
         now = self._clock()
         if not known.not_before <= now <= known.not_after:
             raise AuthenticationError(f"{describe(der)}: x509: certificate has expired or is not yet valid")

@@ -163,7 +163,7 @@ class ExternalSigner(Verifiers):
     async def _fetch(self) -> None:
         code = "OK"
         try:
-            public, verifier = await self._asked_for_keys()
+            public, verifier = await self._fetch_keys()
         except SignerError as error:
             code = error.code
             raise SignerError(f"while fetching token verification keys: {error}", code) from None
@@ -173,7 +173,7 @@ class ExternalSigner(Verifiers):
         self._metrics.fetched.set(times.unix_now())
         self._metrics.data.set(public.moment)
 
-    async def _asked_for_keys(self) -> tuple[_PublicKeys, TokenVerifier]:
+    async def _fetch_keys(self) -> tuple[_PublicKeys, TokenVerifier]:
         try:
             fields = await self._call("FetchKeys", b"", FETCH_TIMEOUT)
         except SignerError as error:

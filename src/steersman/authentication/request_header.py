@@ -86,7 +86,7 @@ class RequestHeaderAuthenticator:
         self._authorities = authorities
         self._allowed_names = frozenset(allowed_names)
         self._clock = clock
-        self._known: BoundedCache[bytes, _Proxy] = BoundedCache(_KEPT)
+        self._cache: BoundedCache[bytes, _Proxy] = BoundedCache(_KEPT)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
         der = credentials.client_certificate
@@ -103,7 +103,7 @@ class RequestHeaderAuthenticator:
         return UserInfo(user, _first(headers, names.uid), groups, _extra(headers, names.extra_prefix))
 
     def _proxy(self, der: bytes) -> _Proxy:
-        known = self._known[der]
+        known = self._cache[der]
         if known is None:
             certificate = parse_certificate(der)
             try:
@@ -115,7 +115,7 @@ class RequestHeaderAuthenticator:
             known = _Proxy(
                 name, certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
             )
-            self._known.keep(der, known)
+            self._cache.keep(der, known)
         return known
 
     def _check(self, proxy: _Proxy, der: bytes) -> None:

@@ -98,9 +98,9 @@ class SignedTokens(ABC):
         except MissingObject as missing:
             if self._look_up is None:
                 raise
-            return self._judge_again(self._look_up, missing, claims, token, audiences)
+            return self._validate_again(self._look_up, missing, claims, token, audiences)
 
-    async def _judge_again(
+    async def _validate_again(
         self, look_up: LookUp, missing: MissingObject, claims: bytes, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:
         """Look up one missing object after the other, as long as that changes the result."""
@@ -128,24 +128,24 @@ class SignedTokens(ABC):
         if isinstance(self._keys, Verifiers):
             found = self._keys.verifier(header.kid)
             if not isinstance(found, TokenVerifier):
-                return self._judge_later(found, token, header.kid, audiences)
+                return self._validate_later(found, token, header.kid, audiences)
             verifier = found
         elif verifier is None:
-            return self._judge_later(self._prepare(self._keys), token, header.kid, audiences)
+            return self._validate_later(self._prepare(self._keys), token, header.kid, audiences)
         if verifier.candidates(header.kid) > _FEW:
-            return self._judge_beside(verifier, token, header.kid, audiences)
+            return self._validate_offloaded(verifier, token, header.kid, audiences)
         return self._validate(verifier.verify(token, header.kid), token, audiences)
 
     async def _prepare(self, keys: Callable[[], ServiceAccountKeys]) -> TokenVerifier:
         self._verifier = verifier = await offload_if(True, TokenVerifier, keys())
         return verifier
 
-    async def _judge_later(
+    async def _validate_later(
         self, preparing: Awaitable[TokenVerifier], token: str, key_id: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:
-        return await self._judge_beside(await preparing, token, key_id, audiences)
+        return await self._validate_offloaded(await preparing, token, key_id, audiences)
 
-    async def _judge_beside(
+    async def _validate_offloaded(
         self, verifier: TokenVerifier, token: str, key_id: str, audiences: tuple[str, ...]
     ) -> TokenIdentity:
         """Verify a token; many keys are tried in a worker thread, for one token at a time."""

@@ -49,31 +49,31 @@ class CachedTokenAuthenticator:
         self._unknown_seconds = unknown_seconds
         self._clock = clock
         self._secret = os.urandom(32)
-        self._known: BoundedCache[bytes, tuple[TokenIdentity, float]] = BoundedCache(size)
+        self._cache: BoundedCache[bytes, tuple[TokenIdentity, float]] = BoundedCache(size)
         self._unknown: BoundedCache[bytes, float] = BoundedCache(size)
         """Expiry of unknown tokens, in a cache of their own so that invented tokens do not evict valid ones."""
-        self._asked: SingleFlight[bytes, TokenIdentity | None] = SingleFlight()
+        self._flights: SingleFlight[bytes, TokenIdentity | None] = SingleFlight()
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
         """Authenticate a token. See TokenAuthenticator. Raises StatusError 429 if too many look-ups are in progress."""
         key = self._digest(token, audiences)
-        known = self._known[key]
+        known = self._cache[key]
         if known is not None and known[1] > self._clock():
             return known[0]
         if (self._unknown[key] or 0.0) > self._clock():
             return None
-        asked = self._asked.get(key)
+        asked = self._flights.get(key)
         if asked is not None:
             return asked
-        if len(self._asked) >= MOST_WAITING:
+        if len(self._flights) >= MOST_WAITING:
             raise too_many_requests("too many tokens are being looked up, please try again later", _RETRY_SECONDS)
         identity = self._authenticator.authenticate_token(token, audiences)
         if identity is None or isinstance(identity, TokenIdentity):
             self._remember(key, identity)
             return identity
-        return self._asked.begin(key, partial(self._wait, key, identity))
+        return self._flights.begin(key, partial(self._wait, key, identity))
 
     async def _wait(self, key: bytes, pending: Awaitable[TokenIdentity | None]) -> TokenIdentity | None:
         try:
@@ -89,7 +89,7 @@ class CachedTokenAuthenticator:
             if self._unknown_seconds:
                 self._unknown.keep(key, self._clock() + self._unknown_seconds)
         elif self._seconds:
-            self._known.keep(key, (identity, self._clock() + self._seconds))
+            self._cache.keep(key, (identity, self._clock() + self._seconds))
 
     def _digest(self, token: str, audiences: tuple[str, ...]) -> bytes:
         """Return a digest of the token and its audiences; of many audiences within milliseconds."""

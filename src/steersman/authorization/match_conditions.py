@@ -108,9 +108,9 @@ class MatchConditions:
 
     async def match(self, spec: SubjectAccessReviewSpec) -> Match:
         """Evaluate the conditions for a review's spec, in a worker thread if they are costly."""
-        return await offload(self._judged, {_REQUEST: _plain(spec)})
+        return await offload(self._evaluate, {_REQUEST: _plain(spec)})
 
-    def _judged(self, variables: Mapping[str, Any]) -> Match:
+    def _evaluate(self, variables: Mapping[str, Any]) -> Match:
         limit = _ALLOWANCE if can_move_to_thread() else _LIMIT
         errors: list[str] = []
         for condition in self._conditions:

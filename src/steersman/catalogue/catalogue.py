@@ -293,10 +293,6 @@ class Catalogue:
         """Return, by version, the APIVersionDiscovery JSON of the group versions that other servers answer."""
         return {version: text for version, text in self._declared.get(group, {}).items() if text}
 
-    def find(self, group: str, version: str, plural: str) -> ServedResource | None:
-        """Return a resource in a version, None if it is not served in it."""
-        return self._by_version.get(group, {}).get(version, {}).get(plural)
-
     def resources(self, group: str, version: str) -> list[ServedResource]:
         """Return the resources of a group version, sorted by plural."""
         found = self._by_version.get(group, {}).get(version, {})

@@ -98,7 +98,7 @@ def _identity_key(server: dict[str, Any]) -> str:
     return "certificate-authority-data" if "certificate-authority-data" in server else "server"
 
 
-def take_out(folder: Path) -> Iterator[tuple[str, Path]]:
+def remove_contexts(folder: Path) -> Iterator[tuple[str, Path]]:
     """Remove the contexts of a folder's server from the user's kubeconfigs, with their clusters and users.
 
     Yields (name, file) of each removed context. Files that cannot be read or written are skipped.

@@ -143,7 +143,7 @@ def to_etcd(data_dir: Path | None, **etcd: str) -> None:
     """
     from steersman.storage.moving.to_etcd import copy_to_etcd
 
-    _move("copied to etcd", etcd, lambda cluster: copy_to_etcd(_file(data_dir), cluster, _tell))
+    _move("copied to etcd", etcd, lambda cluster: copy_to_etcd(_file(data_dir), cluster, _echo))
 
 
 @storage.command("to-sqlite")
@@ -159,7 +159,7 @@ def to_sqlite(data_dir: Path | None, **etcd: str) -> None:
 
     target = _file(data_dir)
     _with_clean_errors(lambda: make_private_folder(target.parent))
-    _move(f"copied to {target}", etcd, lambda cluster: copy_to_sqlite(cluster, target, _tell))
+    _move(f"copied to {target}", etcd, lambda cluster: copy_to_sqlite(cluster, target, _echo))
 
 
 def _file(data_dir: Path | None) -> Path:
@@ -170,7 +170,7 @@ def _file(data_dir: Path | None) -> Path:
     return folder / FILE
 
 
-def _tell(text: str) -> None:
+def _echo(text: str) -> None:
     click.echo(text, err=True)
 
 

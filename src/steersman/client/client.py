@@ -342,8 +342,8 @@ class Client:
 
 
 def _target(path: str, **query: object) -> str:
-    given = {name: value for name, value in query.items() if value != ""}
-    return f"{path}?{urlencode(given)}" if given else path
+    present = {name: value for name, value in query.items() if value != ""}
+    return f"{path}?{urlencode(present)}" if present else path
 
 
 def _namespace_and_name(obj: Any) -> tuple[str, str]:
@@ -367,11 +367,11 @@ async def _events(resource: APIResource[T], response: Response) -> AsyncIterator
     """Yield the events of a watch in the batches they arrive in; large events are decoded in a worker thread."""
     rest = b""
     async for piece in response.pieces():
-        *whole, rest = (rest + piece).split(b"\n")
-        if any(map(is_large, whole)):
-            yield await offload_if(True, _decode_events, resource, whole)
-        elif whole:
-            yield _decode_events(resource, whole)
+        *lines, rest = (rest + piece).split(b"\n")
+        if any(map(is_large, lines)):
+            yield await offload_if(True, _decode_events, resource, lines)
+        elif lines:
+            yield _decode_events(resource, lines)
         if len(rest) > _MAX_EVENT:
             raise msgspec.DecodeError("a watch event is larger than 64 MiB")
 

@@ -64,11 +64,11 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         """Record an event about `regarding`; `type_` is Normal or Warning."""
         if len(note) > _LONGEST_NOTE:
             note = f"{note[: _LONGEST_NOTE - 4]} ..."
-        key = (type_, action, reason, *_identity(regarding), *(() if related is None else _identity(related)))
+        key = (type_, action, reason, *_reference_key(regarding), *(() if related is None else _reference_key(related)))
         now = asyncio.get_running_loop().time()
-        told = self._recorded[key]
-        if told is not None and now - told.at < _SERIES_TIMEOUT:
-            self._repeat(told, now)
+        recorded = self._recorded[key]
+        if recorded is not None and now - recorded.at < _SERIES_TIMEOUT:
+            self._repeat(recorded, now)
             return
         event = Event(
             metadata=metadata_of_event(regarding),
@@ -85,14 +85,14 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         self._recorded.keep(key, _RecordedEvent(event, now))
         self._enqueue_event(event, is_series=False)
 
-    def _repeat(self, told: _RecordedEvent, now: float) -> None:
+    def _repeat(self, recorded: _RecordedEvent, now: float) -> None:
         """Count a repetition. Only the first repetition is written at once, as the start of a series."""
-        told.count += 1
-        told.at = now
-        event = told.event
-        event.series = EventSeries(count=told.count, last_observed_time=times.now_micro())
-        if not told.is_series:
-            told.is_series = True
+        recorded.count += 1
+        recorded.at = now
+        event = recorded.event
+        event.series = EventSeries(count=recorded.count, last_observed_time=times.now_micro())
+        if not recorded.is_series:
+            recorded.is_series = True
             self._enqueue_event(event, is_series=True)
 
     def _enqueue_event(self, event: Event, *, is_series: bool) -> None:
@@ -109,5 +109,5 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         await self._client.create(NEW_EVENTS, event)
 
 
-def _identity(about: ObjectReference) -> tuple[str, ...]:
+def _reference_key(about: ObjectReference) -> tuple[str, ...]:
     return about.namespace, about.name, about.uid, about.resource_version

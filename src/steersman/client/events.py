@@ -152,14 +152,14 @@ class Broadcaster(EventWriter[Event]):
             event.reason,
             "" if combined else _message_key(event.message),
         )
-        told = self._written[key]
-        if told is not None:
-            patch = {"count": told.count + 1, "lastTimestamp": event.last_timestamp, "message": event.message}
-            if await self._patch_event(EVENTS, told.name, told.namespace, patch):
-                told.count += 1
+        written = self._written[key]
+        if written is not None:
+            patch = {"count": written.count + 1, "lastTimestamp": event.last_timestamp, "message": event.message}
+            if await self._patch_event(EVENTS, written.name, written.namespace, patch):
+                written.count += 1
                 return
-            event.count = told.count + 1
-            event.first_timestamp = told.first
+            event.count = written.count + 1
+            event.first_timestamp = written.first
         await self._client.create(EVENTS, event)
         metadata = event.metadata
         self._written.keep(

@@ -98,7 +98,9 @@ class Informer(Generic[O]):
     def start(self) -> None:
         """Start to follow the resource. Further calls do nothing."""
         if self._task is None:
-            self._task = asyncio.create_task(self._follow(), name=f"informer of {self.resource.group_resource}")
+            self._task = asyncio.create_task(
+                self._watch_repeatedly(), name=f"informer of {self.resource.group_resource}"
+            )
 
     async def stop(self) -> None:
         """Stop following the resource. The objects stay as they are."""
@@ -162,7 +164,7 @@ class Informer(Generic[O]):
     def __iter__(self) -> Iterator[O]:
         return iter(self.list())
 
-    async def _follow(self) -> None:
+    async def _watch_repeatedly(self) -> None:
         retries = Retries(_BACKOFF)
         while True:
             started = asyncio.get_running_loop().time()
@@ -176,7 +178,7 @@ class Informer(Generic[O]):
                 if isinstance(error, StatusError) and is_expired(error):
                     self._resource_version = ""
                     if was_known:
-                        continue  # list all objects anew: such a list cannot be expired
+                        continue  # list all objects again: such a list cannot be expired
                 elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._uses_lists):
                     self._uses_lists = True  # the server is older than 1.32, or has the feature gate WatchList disabled
                     continue
@@ -322,10 +324,10 @@ class _Index(Generic[O]):
         if old is not None:
             key = key_of(old)
             for value in self._values(old):
-                known = self.objects.get(value)
-                if known is not None:
-                    known.pop(key, None)
-                    if not known:
+                current = self.objects.get(value)
+                if current is not None:
+                    current.pop(key, None)
+                    if not current:
                         del self.objects[value]
         if new is not None:
             key = key_of(new)

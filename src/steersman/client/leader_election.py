@@ -124,9 +124,9 @@ class LeaderElector:
         if found.spec != self._observed:
             self._observed, self._observed_at = found.spec, asyncio.get_running_loop().time()
         holder = found.spec.holder_identity or ""
-        held = holder and holder != self._identity
+        is_held = holder and holder != self._identity
         lasts = found.spec.lease_duration_seconds or self._timing.lease
-        if held and self._observed_at + lasts > asyncio.get_running_loop().time():
+        if is_held and self._observed_at + lasts > asyncio.get_running_loop().time():
             return False
         lease = deep_copy(found)
         if holder != self._identity:
@@ -148,14 +148,14 @@ class LeaderElector:
             lease_transitions=0,
         )
         try:
-            made = await self._client.create(
+            lease = await self._client.create(
                 LEASES, Lease(metadata=ObjectMeta(name=self._name, namespace=self._namespace), spec=spec)
             )
         except StatusError as error:
             if is_already_exists(error):
                 return False
             raise
-        self._observed, self._observed_at = made.spec, asyncio.get_running_loop().time()
+        self._observed, self._observed_at = lease.spec, asyncio.get_running_loop().time()
         return True
 
     async def _release(self) -> None:

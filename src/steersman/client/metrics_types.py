@@ -20,7 +20,7 @@ class _Wire(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel"):
     """Base of the types. Unknown members are ignored, because other servers may send more."""
 
 
-def _nothing() -> list[Any]:
+def _empty_list() -> list[Any]:
     """Return an empty list that is encoded too: the default of msgspec would be left out."""
     return []
 
@@ -40,7 +40,7 @@ class PodMetrics(_Wire):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     timestamp: Time | None = msgspec.field(default_factory=lambda: None)
     window: Duration = msgspec.field(default_factory=lambda: "0s")
-    containers: list[ContainerMetrics] = msgspec.field(default_factory=_nothing)
+    containers: list[ContainerMetrics] = msgspec.field(default_factory=_empty_list)
 
 
 class NodeMetrics(_Wire):
@@ -71,7 +71,7 @@ class MetricValueList(_Wire):
     kind: str = ""
     api_version: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[MetricValue] = msgspec.field(default_factory=_nothing)
+    items: list[MetricValue] = msgspec.field(default_factory=_empty_list)
 
 
 class OldMetricValue(_Wire):
@@ -89,7 +89,7 @@ class OldMetricValueList(_Wire):
     kind: str = ""
     api_version: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[OldMetricValue] = msgspec.field(default_factory=_nothing)
+    items: list[OldMetricValue] = msgspec.field(default_factory=_empty_list)
 
 
 class ExternalMetricValue(_Wire):
@@ -104,7 +104,7 @@ class ExternalMetricValueList(_Wire):
     kind: str = ""
     api_version: str = ""
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[ExternalMetricValue] = msgspec.field(default_factory=_nothing)
+    items: list[ExternalMetricValue] = msgspec.field(default_factory=_empty_list)
 
 
 POD_METRICS: Final = APIResource(RESOURCE_METRICS, "v1beta1", "pods", "PodMetrics", PodMetrics)

@@ -73,9 +73,11 @@ class AccountClients:
             await self._client.create(SERVICE_ACCOUNTS, account)
 
     async def _renew(self, name: str) -> None:
-        wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_TOKEN_SECONDS))
-        made = await self._client.create_subresource(SERVICE_ACCOUNTS, name, NAMESPACE, "token", TOKEN_REQUESTS, wanted)
-        self._tokens[name] = made.status.token
+        request = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_TOKEN_SECONDS))
+        issued = await self._client.create_subresource(
+            SERVICE_ACCOUNTS, name, NAMESPACE, "token", TOKEN_REQUESTS, request
+        )
+        self._tokens[name] = issued.status.token
 
     async def _renew_all(self) -> None:
         for name in self._tokens:

@@ -25,11 +25,11 @@ class Authority(Struct, frozen=True):
     key: Path
     lasts: float = 365 * 86400.0
 
-    def duration(self, asked: int | None) -> timedelta:
+    def duration(self, requested: int | None) -> timedelta:
         """Return the validity of a certificate for the requested seconds: at least ten minutes, at most `lasts`."""
-        if asked is None or asked > self.lasts:
+        if requested is None or requested > self.lasts:
             return timedelta(seconds=self.lasts)
-        return max(_LEAST, timedelta(seconds=asked))
+        return max(_LEAST, timedelta(seconds=requested))
 
     def load(self) -> tuple[Certificate, Any]:
         """Return the certificate and the private key. Raises CannotSign."""

@@ -60,7 +60,7 @@ class ClusterRoleAggregationController(Controller[str]):
         duplicates.
         """
         rules: list[PolicyRule] = []
-        known: set[str] = set()
+        seen: set[str] = set()
         assert role.aggregation_rule is not None
         others = sorted(self._roles.list(), key=lambda each: each.metadata.name)
         for selector in role.aggregation_rule.cluster_role_selectors:
@@ -70,7 +70,7 @@ class ClusterRoleAggregationController(Controller[str]):
                     continue
                 for rule in other.rules or []:
                     text = repr(rule)
-                    if text not in known:
-                        known.add(text)
+                    if text not in seen:
+                        seen.add(text)
                         rules.append(rule)
         return rules

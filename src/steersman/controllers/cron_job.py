@@ -100,11 +100,11 @@ class CronJobController(Controller[Key]):
                     self.queue.add(key_of(owner))
 
     async def sync(self, key: Key) -> None:
-        known = self._cron_jobs.get(*key)
-        if known is None:
+        cached = self._cron_jobs.get(*key)
+        if cached is None:
             return
-        cron_job = mutable_copy(known)
-        jobs = controlled_by(self._jobs, known.metadata.uid)
+        cron_job = mutable_copy(cached)
+        jobs = controlled_by(self._jobs, cached.metadata.uid)
         error: StatusError | TryLater | None = None
         seconds: float | None = None
         await self._clean_up(cron_job, jobs)
@@ -117,7 +117,7 @@ class CronJobController(Controller[Key]):
                 seconds = await self._start_due_job(cron_job)
         except (StatusError, TryLater) as failure:
             error = failure
-        if cron_job.status != known.status:
+        if cron_job.status != cached.status:
             await self.client.update_status(CRON_JOBS, cron_job)
         if error is not None:
             raise error
@@ -162,8 +162,8 @@ class CronJobController(Controller[Key]):
             ended = job.status.completion_time
             if end.type == "Complete" and ended and ended > (status.last_successful_time or ""):
                 status.last_successful_time = ended
-        known = {job.metadata.uid for job in jobs}
-        for each in [each for each in status.active if each.uid not in known]:
+        cached = {job.metadata.uid for job in jobs}
+        for each in [each for each in status.active if each.uid not in cached]:
             if await self.client.find(JOBS, each.name, each.namespace) is None:
                 self._record_event(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
                 _remove_active(cron_job, each.uid)
@@ -239,8 +239,8 @@ class CronJobController(Controller[Key]):
         try:
             return await self._schedule_of(cron_job)
         except ScheduleError as error:
-            told = f"unparseable schedule: {quote(_shortened(text))} : {_shortened(str(error))}"
-            self._record_event(cron_job, "Warning", "UnparseableSchedule", told)
+            problem = f"unparseable schedule: {quote(_shortened(text))} : {_shortened(str(error))}"
+            self._record_event(cron_job, "Warning", "UnparseableSchedule", problem)
             return None
 
     async def _schedule_of(self, cron_job: CronJob) -> Schedule:
@@ -248,14 +248,14 @@ class CronJobController(Controller[Key]):
         text = _schedule_text(cron_job)
         if len(text) <= _MAX_INLINE:
             return parse_schedule(text)
-        key, known = key_of(cron_job), self._schedules.get(key_of(cron_job))
-        if known is None or known.text != text:
-            known = _ParsedSchedule(text, await offload_if(True, _schedule_or_error, text))
+        key, cached = key_of(cron_job), self._schedules.get(key_of(cron_job))
+        if cached is None or cached.text != text:
+            cached = _ParsedSchedule(text, await offload_if(True, _schedule_or_error, text))
             if self._cron_jobs.get(*key) is not None:
-                self._schedules[key] = known
-        if isinstance(known.found, ScheduleError):
-            raise known.found
-        return known.found
+                self._schedules[key] = cached
+        if isinstance(cached.found, ScheduleError):
+            raise cached.found
+        return cached.found
 
     def _may_start(self, cron_job: CronJob, scheduled: int, now: float) -> bool:
         """Return True if the Job of this time is still to be created and the concurrency policy allows it."""
@@ -289,15 +289,15 @@ class CronJobController(Controller[Key]):
 
     async def _create(self, cron_job: CronJob, scheduled: int, zone: tzinfo) -> bool:
         """Create the Job of a scheduled time. Return True if it is the CronJob's and was not in the active list before."""
-        wanted = _job_of(cron_job, scheduled, zone)
+        desired = _job_of(cron_job, scheduled, zone)
         try:
-            job = await self.client.create(JOBS, wanted)
+            job = await self.client.create(JOBS, desired)
         except StatusError as error:
             if not is_already_exists(error):
                 if not is_namespace_terminating(error):
                     self._record_event(cron_job, "Warning", "FailedCreate", f"Error creating job: {error}")
                 raise
-            job = await self.client.get(JOBS, wanted.metadata.name, wanted.metadata.namespace)
+            job = await self.client.get(JOBS, desired.metadata.name, desired.metadata.namespace)
             if not is_controlled_by(job, cron_job) or _is_active(cron_job, job.metadata.uid):
                 return False
         else:

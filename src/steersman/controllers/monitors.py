@@ -65,12 +65,12 @@ class Monitors:
         self._discovered = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def on_change(self, told: ChangeHandler) -> None:
-        """Subscribe `told(resource, old, new)`, which is called with the metadata at each change. Only before
+    def on_change(self, handler: ChangeHandler) -> None:
+        """Subscribe `handler(resource, old, new)`, which is called with the metadata at each change. Only before
         `start()`.
         """
         assert self._task is None
-        self._change_handlers.append(told)
+        self._change_handlers.append(handler)
 
     def on_resource(self, added: Callable[[APIResource[PartialObjectMetadata]], None]) -> None:
         """Subscribe `added`, which is called with each newly followed resource. Only before `start()`."""
@@ -81,7 +81,7 @@ class Monitors:
         """Start to follow all resources. Further calls do nothing."""
         if self._task is not None:
             return
-        self._task = asyncio.create_task(self._follow(), name="monitors of all resources")
+        self._task = asyncio.create_task(self._track_served_resources(), name="monitors of all resources")
         for each in _DEFINING:
             self._shared.for_resource(each).on_change(lambda *_: self._rediscover.set())
 
@@ -101,7 +101,7 @@ class Monitors:
         """Return the followed resources with their informers."""
         return self._monitors.items()
 
-    async def _follow(self) -> None:
+    async def _track_served_resources(self) -> None:
         looks, was_all = Retries(_DISCOVERY_INTERVALS), True
         while True:
             is_all = False
@@ -126,21 +126,21 @@ class Monitors:
     async def _refresh(self) -> bool:
         """Follow the resources that are served now. Return False if discovery of a group version failed."""
         found = await preferred_resources(self._client)
-        wanted = {
+        desired = {
             each.resource
             for each in found.served
             if each.verbs >= _NEEDED and (each.resource.group, each.resource.plural) not in _IGNORED
         }
         if found.failed:
             lost = set(found.failed)
-            wanted |= {each for each in self._monitors if each.api_version in lost}
-        for resource in self._monitors.keys() - wanted:
+            desired |= {each for each in self._monitors if each.api_version in lost}
+        for resource in self._monitors.keys() - desired:
             self._kinds.pop((resource.group, resource.kind), None)
             monitor = self._monitors.pop(resource)
             if monitor in self._own_informers:
                 self._own_informers.remove(monitor)
                 await monitor.stop()
-        for resource in wanted - self._monitors.keys():
+        for resource in desired - self._monitors.keys():
             self._add(resource)
         return not found.failed
 
@@ -161,8 +161,8 @@ class Monitors:
         def changed(old: Object | None, new: Object | None) -> None:
             if self._monitors.get(resource) is monitor:
                 before, after = old.metadata if old else None, new.metadata if new else None
-                for told in self._change_handlers:
-                    told(resource, before, after)
+                for handler in self._change_handlers:
+                    handler(resource, before, after)
 
         monitor.on_change(changed)
         for added in self._resource_handlers:

@@ -135,9 +135,9 @@ class NodeLifecycleController(Controller[str]):
 
     async def _mark_unknown(self, node: Node) -> Node | None:
         changed = deep_copy(node)
-        known = {each.type: each for each in changed.status.conditions}
+        by_type = {each.type: each for each in changed.status.conditions}
         for type_ in _REPORTED:
-            condition = known.get(type_)
+            condition = by_type.get(type_)
             if condition is None:
                 changed.status.conditions.append(
                     NodeCondition(
@@ -174,11 +174,11 @@ class NodeLifecycleController(Controller[str]):
 
     async def _update_taints(self, node: Node) -> None:
         """Update the taints by the conditions. NoExecute taints are added at the rate that the node's zone allows."""
-        wanted = [
+        taint_key = [
             Taint(key=key, effect="NoSchedule", time_added=times.now()) for key in sorted(_no_schedule_keys(node))
         ]
-        taints = [each for each in node.spec.taints if not _is_managed_no_schedule(each) or _has_equal(each, wanted)]
-        taints += [each for each in wanted if not _has_equal(each, taints)]
+        taints = [each for each in node.spec.taints if not _is_managed_no_schedule(each) or _has_equal(each, taint_key)]
+        taints += [each for each in taint_key if not _has_equal(each, taints)]
         taints = self._with_no_execute_taint(node, taints)
         if taints == node.spec.taints:
             return
@@ -194,16 +194,16 @@ class NodeLifecycleController(Controller[str]):
         status = ready.status if ready is not None else ""
         others = [each for each in taints if not (each.effect == "NoExecute" and each.key in (NOT_READY, UNREACHABLE))]
         driving = [each for each in taints if each not in others]
-        wanted = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status)
+        taint_key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status)
         name = node.metadata.name
-        if wanted is None or self._zones.all_disrupted:
+        if taint_key is None or self._zones.all_disrupted:
             self._zones.cancel(name)
             return others
-        if any(each.key == wanted for each in driving):
-            return [*others, *(each for each in driving if each.key == wanted)]
+        if any(each.key == taint_key for each in driving):
+            return [*others, *(each for each in driving if each.key == taint_key)]
         if not driving and not self._zones.may_taint(name):
             return others  # the zone wakes the node when the rate allows its taint
-        return [*others, Taint(key=wanted, effect="NoExecute", time_added=times.now())]
+        return [*others, Taint(key=taint_key, effect="NoExecute", time_added=times.now())]
 
 
 def _no_schedule_keys(node: Node) -> set[str]:

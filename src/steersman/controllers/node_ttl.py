@@ -44,10 +44,10 @@ class TTLController(Controller[str]):
 
     async def sync(self, key: str) -> None:
         node = self._nodes.get("", key)
-        wanted = str(STEPS[self._step][2])
-        if node is None or node.metadata.annotations.get(ANNOTATION) == wanted:
+        desired = str(STEPS[self._step][2])
+        if node is None or node.metadata.annotations.get(ANNOTATION) == desired:
             return
-        change = {"metadata": {"annotations": {ANNOTATION: wanted}}}
+        change = {"metadata": {"annotations": {ANNOTATION: desired}}}
         with ignoring(is_not_found):
             await self.client.patch(NODES, key, "", change, media=STRATEGIC_MERGE_PATCH)
 

@@ -27,8 +27,8 @@ class TTLAfterFinishedController(Controller[Key]):
             self.queue.add(key_of(new))
 
     async def sync(self, key: Key) -> None:
-        known = self._jobs.get(*key)
-        if known is None or not self._has_expired(known):
+        cached = self._jobs.get(*key)
+        if cached is None or not self._has_expired(cached):
             return
         namespace, name = key
         fresh = await self.client.find(JOBS, name, namespace)

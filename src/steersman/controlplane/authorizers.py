@@ -178,7 +178,7 @@ class AuthorizerChain:
         if type == "Node":
             return self._create_node_authorizer()
         if type == "ABAC":
-            return _made_abac(self._options.authorization_policy_file)
+            return _create_abac(self._options.authorization_policy_file)
         return AlwaysAllowAuthorizer() if type == "AlwaysAllow" else AlwaysDenyAuthorizer()
 
     def _create_node_authorizer(self) -> _ChainAuthorizer:
@@ -227,7 +227,7 @@ def _webhook(options: Options) -> Webhook:
     )
 
 
-def _made_abac(file: str) -> _ChainAuthorizer:
+def _create_abac(file: str) -> _ChainAuthorizer:
     from steersman.authorization.abac import AbacAuthorizer
     from steersman.authorization.abac_file import PolicyFileError, read_policies
 

@@ -154,9 +154,9 @@ class ControlPlane:
         self._threads = WorkerThreads()
         self._issued = IssuedTokens(options.audiences)
         itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
-        self._given = (options, self.embedding, self._threads, self._issued, itself)
+        self._part_arguments = (options, self.embedding, self._threads, self._issued, itself)
         self._kinds = tuple(parts)
-        self._parts = Parts(*self._given)
+        self._parts = Parts(*self._part_arguments)
         self._running = AsyncExitStack()
 
     def part(self, kind: type[T]) -> T:
@@ -260,7 +260,7 @@ class ControlPlane:
 
         Raises OptionsError, OSError and the storage's errors; everything is stopped in that case.
         """
-        parts = self._parts = Parts(*self._given)
+        parts = self._parts = Parts(*self._part_arguments)
         try:
             with bound(self.account()):
                 async with AsyncExitStack() as ending:
@@ -268,7 +268,7 @@ class ControlPlane:
                     address = self._announced()
                     self._running = ending.pop_all()
         except BaseException as error:
-            self._parts = Parts(*self._given)
+            self._parts = Parts(*self._part_arguments)
             found = unreadable(self.options, _stores(parts))
             if found and is_storage_unavailable(error):
                 raise StorageUnavailable("; ".join(found)) from None
@@ -286,7 +286,7 @@ class ControlPlane:
             server.parting = PARTING
         with bound(self.account()):
             await self._running.aclose()
-        self._parts = Parts(*self._given)
+        self._parts = Parts(*self._part_arguments)
 
     async def _has_successors(self, server: Server) -> bool:
         """Return True if other servers continue and no flag sets the duration of the shutdown."""

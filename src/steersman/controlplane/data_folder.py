@@ -132,10 +132,10 @@ def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
 def unreadable(options: Options, stores: Iterable[Store[Any]]) -> list[str]:
     """Return a text with advice for each store whose cache found unreadable data."""
     file = file_of(options)
-    return [_told_of(file, store) for store in stores if store.cacher.unreadable]
+    return [_unreadable_text(file, store) for store in stores if store.cacher.unreadable]
 
 
-def _told_of(file: Path | None, store: Store[Any]) -> str:
+def _unreadable_text(file: Path | None, store: Store[Any]) -> str:
     why = store.cacher.unreadable
     where = "etcd" if file is None else file
     if store.cacher.undecryptable is not None:

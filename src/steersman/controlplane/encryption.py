@@ -71,7 +71,7 @@ class Encryption:
             self._path,
             data,
             read=self._read_anew,
-            take=self._take,
+            take=self._apply,
             metrics=ReloadMetrics(registry, "encryption", server, data),
             interval=LOOK_EVERY,
             refused=self._try_again,
@@ -146,7 +146,7 @@ class Encryption:
             return ()
         return (HealthCheck("kms-providers", lambda: self._providers.plugin_errors()),)
 
-    async def _take(self, data: bytes) -> bool:
+    async def _apply(self, data: bytes) -> bool:
         """Put a changed configuration in place if it is usable. Raises Unusable."""
         try:
             providers = self._create_providers(await offload_if(True, self._parsed, data))

@@ -97,7 +97,7 @@ class FlowControl:
     async def _start(self) -> None:
         for plural in (LEVELS, SCHEMAS):
             Follower(self._stores.store(GROUP, plural), lambda *_: self._changed()).begin()
-        await self._take_configuration()
+        await self._apply_configuration()
 
     async def begin(self) -> None:
         """Write the statuses of the initial schemas, and write further ones on changes from now on.
@@ -117,7 +117,7 @@ class FlowControl:
     async def _share_out(self) -> None:
         self.fairness.share_out()
 
-    async def _take_configuration(self) -> list[Finding]:
+    async def _apply_configuration(self) -> list[Finding]:
         levels: list[PriorityLevelConfiguration] = [
             level async for level, _ in self._stores.objects(GROUP, LEVELS).iterate_cached()
         ]
@@ -136,7 +136,7 @@ class FlowControl:
 
     async def _sync(self, _: str) -> float | None:
         """Apply the configuration and write due statuses; return the seconds until the next attempt, None for none."""
-        findings = await self._take_configuration()
+        findings = await self._apply_configuration()
         now = times.monotonic()
         self._forget_updates_before(now - _MINUTE)
         due = [each for each in findings if self._may_update(each.schema, now)]

@@ -56,10 +56,10 @@ class FollowedConfiguration:
         self._path = path
         self._data = data
         self._read = read
-        self._take = take
+        self._apply = take
         self._metrics = metrics
         self._refused = refused
-        self._seen: tuple[Stamp | None] | None = None
+        self._last_stamp: tuple[Stamp | None] | None = None
         """Stamp of the file as last processed, in a tuple; None if the file must be checked again."""
         self._periodic = periodic(name, self._check, interval)
 
@@ -77,9 +77,9 @@ class FollowedConfiguration:
 
     async def _check(self) -> None:
         now = stamp(self._path)
-        if self._seen == (now,):
+        if self._last_stamp == (now,):
             return
-        self._seen = None
+        self._last_stamp = None
         try:
             await self._read_and_take()
         except Unusable as error:
@@ -90,7 +90,7 @@ class FollowedConfiguration:
             if error.is_transient:
                 return
         if now is None or time.time_ns() - now[0] >= _YOUNG:
-            self._seen = (now,)
+            self._last_stamp = (now,)
 
     async def _read_and_take(self) -> None:
         """Read the file and apply it if it has changed. Raises Unusable."""
@@ -98,7 +98,7 @@ class FollowedConfiguration:
         if data == self._data:
             return
         try:
-            is_new = await self._take(data)
+            is_new = await self._apply(data)
         except Unusable as error:
             if not error.is_transient:
                 self._data = data

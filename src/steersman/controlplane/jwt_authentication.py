@@ -91,7 +91,7 @@ class JWTAuthentication:
                 self._path,
                 self._data,
                 read=_read,
-                take=self._take,
+                take=self._apply,
                 metrics=ReloadMetrics(registry, "authentication", server, self._data),
                 interval=LOOK_EVERY,
             )
@@ -136,7 +136,7 @@ class JWTAuthentication:
         await self._ending.stop()
         await self._current.close()
 
-    async def _take(self, data: bytes) -> bool:
+    async def _apply(self, data: bytes) -> bool:
         """Apply a changed file. Raises Unusable."""
         try:
             configuration = await offload_if(True, read_configuration, data)

@@ -160,7 +160,7 @@ class Stores:
                 raise ValueError(f"{resource} cannot be stored in {prefix}: {holder} is stored in {other}")
         self._prefixes[prefix] = resource
 
-    def take_out(self, group: str, plural: str) -> Store[Any] | None:
+    def remove(self, group: str, plural: str) -> Store[Any] | None:
         """Remove and return a store, which runs until it is stopped; return None for a resource that is not stored."""
         store = self._stores.pop((group, plural), None)
         if store is not None:

@@ -134,9 +134,9 @@ class Upkeep:
         await self.repair_ports()
         await self._addresses.run()
         self._start(self._address_repair)
-        self._start(periodic("service address and port repair", self._look_at_everything, REPAIR_INTERVAL))
+        self._start(periodic("service address and port repair", self._restore_all, REPAIR_INTERVAL))
 
-    async def _look_at_everything(self) -> None:
+    async def _restore_all(self) -> None:
         await self.repair_ports()
         self._addresses.everything_changed()
         self._address_repair.wake()

@@ -12,7 +12,7 @@ _LONGEST: Final = 2048
 """Limit of characters of the field that are parsed."""
 
 
-def takes_gzip(headers: Headers) -> bool:
+def accepts_gzip(headers: Headers) -> bool:
     """Return True if `gzip` is listed without any parameter: for objects and lists
     (responsewriters.SerializeObject).
     """

@@ -221,10 +221,10 @@ def _read_at_once(data: bytes, kind: Kind[Any], *, strict: bool) -> Decoded[Any]
         return decoded
     if kind.needs_type_meta or obj.kind or obj.api_version:
         return None
-    return decoded if data.isascii() and not _told_otherwise(data) else None
+    return decoded if data.isascii() and not _may_override_type(data) else None
 
 
-def _told_otherwise(data: bytes) -> bool:
+def _may_override_type(data: bytes) -> bool:
     """Return True if JSON in ASCII may have a member that Go's decoder takes for the kind or version of an object.
 
     It does not mind the case of names, nor escapes in them.

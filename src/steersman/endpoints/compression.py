@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from contextlib import aclosing
 from typing import Final
 
-from steersman.endpoints.accept_encoding import takes_gzip
+from steersman.endpoints.accept_encoding import accepts_gzip
 from steersman.endpoints.request import Request
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.deflate import Compressor, compressor
@@ -25,7 +25,7 @@ _BATCH = 512 * 1024
 async def compressed(request: Request, response: Response, executor: Executor) -> Response:
     """Return the answer, compressed if it is large and the client accepts gzip."""
     body = response.body
-    if not takes_gzip(request.headers):
+    if not accepts_gzip(request.headers):
         return response
     if isinstance(body, bytes):
         is_large = len(body) > COMPRESS_OVER

@@ -108,9 +108,9 @@ class Route:
         if method is None:
             raise method_not_allowed()
         info = request.info
-        if info.agreed != self.number:
+        if info.checked_route != self.number:
             self._check(info, method)
-            info.agreed = self.number
+            info.checked_route = self.number
         request.action = info.action
         request.subpath = info.target.path
         return method.handle
@@ -123,7 +123,7 @@ class Route:
         target = info.target
         if self.level.named and not target.name:
             raise bad_request("name must be provided")
-        if not self._does_what_is_judged(info.judged, target) or info.action.verb not in method.verbs:
+        if not self._does_what_is_judged(info.authorized_action, target) or info.action.verb not in method.verbs:
             raise plain_internal(f"what was authorized for {info.path!r} is not what its route does")
 
     def _does_what_is_judged(self, action: Action, target: Target) -> bool:

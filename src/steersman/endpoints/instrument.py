@@ -139,7 +139,7 @@ def _count(metrics: RequestMetrics, request: Request, labels: Labels, response: 
     body = response.body
     if isinstance(body, StreamedBody):
         metrics.total.inc((*labels, str(response.status)))
-        body.when_over(partial(_observe, metrics, request, labels, body))
+        body.on_request_end(partial(_observe, metrics, request, labels, body))
     elif request.info.action.verb == "watch":
         metrics.total.inc((*labels, str(response.status)))
     else:

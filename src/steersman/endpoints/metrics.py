@@ -241,7 +241,7 @@ class RequestMetrics:
             verb = to_upper(action.verb) if action.verb in _KNOWN_METHODS else "OTHER"
             return (verb, "", "", "", "", "", "", "apiserver")
         scope = "cluster"
-        if info.judged.name or action.verb == "create":
+        if info.authorized_action.name or action.verb == "create":
             scope = "resource"
         elif action.namespace:
             scope = "namespace"

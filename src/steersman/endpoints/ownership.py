@@ -130,7 +130,7 @@ def _of_definition(convert: Convert, obj: Any, api_version: str) -> tuple[OwnedK
 
 def _converter_of_all(resource: Resource[Any], kind: Kind[Any]) -> Convert:
     if resource.conversion is not None:  # among all there are, those too that are served no more
-        return _settled_converter(resource.conversion, kind)
+        return _ready_converter(resource.conversion, kind)
     if not resource.other_versions:
         return one_version_only
     versions = {
@@ -141,7 +141,7 @@ def _converter_of_all(resource: Resource[Any], kind: Kind[Any]) -> Convert:
     return VersionConverter(kind.api_version, versions)
 
 
-def _settled_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
+def _ready_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
     def convert(obj: Any, source: Version, target: Version) -> Any:
         if conversion.renames:
             return obj

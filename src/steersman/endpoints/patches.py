@@ -14,7 +14,7 @@ from steersman.endpoints.negotiation import route_unsupported_media_type
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write
-from steersman.kinds.built_in import find, is_built_in_group_kind
+from steersman.kinds.built_in import find_built_in, is_built_in_group_kind
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order, encode_sorted
 from steersman.machinery.codec.strict import (
@@ -204,7 +204,7 @@ def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
         return kind.read_internal(data, strict=_is_strict(patch))
     versions = patch.scope.resource.versions
     source = versions.get(actual)
-    read = find(actual) if source is None else source.kind
+    read = find_built_in(actual) if source is None else source.kind
     if read is None:
         raise DecodeError(no_kind_registered(actual.kind, api_version))
     decoded: Decoded[Any] = read.read_internal(data, strict=_is_strict(patch))

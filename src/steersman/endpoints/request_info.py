@@ -75,22 +75,22 @@ class RequestInfo:
     """True if no deadline applies: watches, and connections to containers and proxies."""
     labels: tuple[str, ...] = ()
     """Cached labels of the request's metrics."""
-    agreed: int = 0
+    checked_route: int = 0
     """Number of the route that was found to agree with `action`, 0 before the first comparison."""
     unread_query: str = ""
     """The query of a list, watch or deletecollection, whose selectors may name an object. It is parsed on demand."""
-    _judged: Action | None = None
+    _authorized_action: Action | None = None
     _selectors: tuple[str, str] | None = None
 
     @property
-    def judged(self) -> Action:
+    def authorized_action(self) -> Action:
         """The action, with the name of the single object that the field selector of a list or watch selects."""
         if not self.unread_query or self.action.verb == "deletecollection":
             return self.action
-        if self._judged is None:
+        if self._authorized_action is None:
             name = _selected_name(self.unread_query)
-            self._judged = msgspec.structs.replace(self.action, name=name) if name else self.action
-        return self._judged
+            self._authorized_action = msgspec.structs.replace(self.action, name=name) if name else self.action
+        return self._authorized_action
 
     @property
     def selectors(self) -> tuple[str, str]:

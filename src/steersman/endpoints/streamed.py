@@ -46,7 +46,7 @@ class StreamedBody:
             for callback in reversed(callbacks or ()):
                 callback()
 
-    def when_over(self, callback: Callable[[], None]) -> None:
+    def on_request_end(self, callback: Callable[[], None]) -> None:
         """Register a callback for the end of the body; callbacks run in reverse order. Called at once if the body is
         over.
         """
@@ -56,11 +56,11 @@ class StreamedBody:
             callback()
 
 
-def when_over(response: Response, callback: Callable[[], None]) -> None:
+def on_request_end(response: Response, callback: Callable[[], None]) -> None:
     """Call `callback` at the end of the response: at once, unless its body is still being produced."""
     body = response.body
     if type(body) is StreamedBody:
-        body.when_over(callback)
+        body.on_request_end(callback)
     else:
         callback()
 

@@ -165,8 +165,8 @@ class Fairness:
         imagined_levels, imagined_schemas = mandatory()
         kept: dict[str, Level] = {}
         for each in levels:
-            self._take_level(kept, each)
-        findings = self._take_schemas(kept, schemas, imagined_schemas)
+            self._apply_level(kept, each)
+        findings = self._apply_schemas(kept, schemas, imagined_schemas)
         for name, level in self.levels.items():
             if name not in kept and (name in (EXEMPT, CATCH_ALL) or not level.seats.is_idle):
                 level.is_quiescing = name not in (EXEMPT, CATCH_ALL)
@@ -175,7 +175,7 @@ class Fairness:
                 self.refused.forget(name)
         for each in imagined_levels:
             if each.metadata.name not in kept:
-                self._take_level(kept, each)
+                self._apply_level(kept, each)
         self.levels = kept
         shares = sum(shares_of(level.configuration.spec) for level in kept.values())
         for level in kept.values():
@@ -184,7 +184,7 @@ class Fairness:
         self.share_out()
         return findings
 
-    def _take_level(self, kept: dict[str, Level], configuration: PriorityLevelConfiguration) -> None:
+    def _apply_level(self, kept: dict[str, Level], configuration: PriorityLevelConfiguration) -> None:
         name = configuration.metadata.name
         queuing = queuing_of(name, configuration.spec)
         if queuing is None:
@@ -196,7 +196,7 @@ class Fairness:
         level.update(configuration, queuing)
         kept[name] = level
 
-    def _take_schemas(
+    def _apply_schemas(
         self, levels: dict[str, Level], schemas: Iterable[Schema], imagined: Sequence[FlowSchema]
     ) -> list[Finding]:
         findings: list[Finding] = []

@@ -85,7 +85,7 @@ class Level:
         self.configuration = configuration
         self.queuing = Queuing()
         self.seats = QueueSet(clock, later)
-        self.seats.full = self._take_in
+        self.seats.full = self._collect
         self.is_quiescing = False
         self.limits = Limits()
         self.current = 0
@@ -131,7 +131,7 @@ class Level:
 
     def set_current(self, seats: int, denominator: int) -> None:
         """Set the present number of seats; `denominator` is the base of ratios in metrics."""
-        self._take_in()
+        self._collect()
         queuing = self.queuing
         waiting = max(queuing.length or self.seats.queuing.length, 1) * max(queuing.queues, 1)
         self._denominators = (float(denominator), float(waiting), float(denominator))
@@ -141,7 +141,7 @@ class Level:
     def end_period(self) -> None:
         """End a period: update the demand, by which the next seats are allocated."""
         self.seats.settle()
-        self._take_in()
+        self._collect()
         period: Period = summed_up(self._period, self.seats.state)
         self._period = {}
         self.demand.update(period)
@@ -149,11 +149,11 @@ class Level:
     def bring_up_to_date(self) -> None:
         """Update the histograms up to now."""
         self.seats.settle()
-        self._take_in()
+        self._collect()
 
-    def _take_in(self) -> None:
+    def _collect(self) -> None:
         """Move the seconds spent in each state into the period and the histograms."""
-        spent, self.seats.spent = self.seats.spent, {}
+        spent, self.seats.seconds_by_state = self.seats.seconds_by_state, {}
         seats, waiting, demand = self._denominators
         for state, seconds in spent.items():
             executing, taken, queued, wanted = state

@@ -142,7 +142,7 @@ class QueueSet:
         self._last = clock()
         self.executing = self.seats = self.waiting = self.seats_waiting = 0
         self.dispatched = self.rejected = self.cancelled = 0
-        self.spent: dict[State, float] = {}
+        self.seconds_by_state: dict[State, float] = {}
         """Seconds in each state since the owner last took this dict."""
         self.full: Callable[[], None] | None = None
         """Callback for when `spent` has many states; the owner should take it."""
@@ -379,7 +379,7 @@ class QueueSet:
         """Advance R and `spent` to the time `now`, for the state since the last call."""
         seconds = now - self._last
         self._last = now
-        spent = self.spent
+        spent = self.seconds_by_state
         seats, wanted = self.seats, self.seats_waiting
         state = (self.executing, seats, self.waiting, wanted)
         try:

@@ -71,7 +71,7 @@ def stamp(obj: Any) -> None:
     obj.kind, obj.api_version = gvk.kind, str(gvk.group_version)
 
 
-def find(gvk: GroupVersionKind) -> StructKind[Any] | None:
+def find_built_in(gvk: GroupVersionKind) -> StructKind[Any] | None:
     """Return the built-in kind `gvk` without defaults, None if there is none."""
     return _built_in_kind(gvk) if is_built_in(gvk) else None
 

@@ -52,7 +52,7 @@ class CustomKind(OpenKind):
 
         `schema` is the JSON of an `openAPIV3Schema`, `null` for none; it is compiled on first use.
         """
-        super().__init__(gvk, list_name, default=self._fill)
+        super().__init__(gvk, list_name, default=self._set_defaults)
         self._mark: Final = object()
         self._schema_text: Final = compress(schema, 1)
         self._structural: Structural | None = None
@@ -100,7 +100,7 @@ class CustomKind(OpenKind):
     def schema(self) -> Schema:
         return self.structural.ownership
 
-    def _fill(self, obj: OpenObject) -> None:
+    def _set_defaults(self, obj: OpenObject) -> None:
         self.structural.default(obj.content)
 
     def copy(self, obj: OpenObject) -> OpenObject:
@@ -113,13 +113,13 @@ class CustomKind(OpenKind):
     # Objects from clients
 
     def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[OpenObject]:
-        return self._fitted(super().read(data, media, strict=strict), strict=strict)
+        return self._fit(super().read(data, media, strict=strict), strict=strict)
 
     def read_internal(self, data: bytes, *, strict: bool) -> Decoded[OpenObject]:
-        return self._fitted(super().read_internal(data, strict=strict), strict=strict)
+        return self._fit(super().read_internal(data, strict=strict), strict=strict)
 
     def from_plain(self, data: Plain) -> Decoded[OpenObject]:
-        return self._fitted(super().from_plain(_deep_copy(data)), strict=True)
+        return self._fit(super().from_plain(_deep_copy(data)), strict=True)
 
     def from_applied(self, data: Plain) -> Decoded[OpenObject]:
         found = super().from_plain(_deep_copy(data))
@@ -127,7 +127,7 @@ class CustomKind(OpenKind):
         merged.kind, merged.api_version = found.obj.kind, found.obj.api_version
         return Decoded(merged, found.warnings)
 
-    def _fitted(self, read: Decoded[OpenObject], *, strict: bool) -> Decoded[OpenObject]:
+    def _fit(self, read: Decoded[OpenObject], *, strict: bool) -> Decoded[OpenObject]:
         try:
             unknown = self.structural.fit(read.obj.content, strict=strict)
         except CoercionError as error:
@@ -156,7 +156,7 @@ class CustomKind(OpenKind):
         if isinstance(obj, MergedObject):
             self.structural.fit(obj.content, lenient=True)
         if _STATUS not in obj.content and any(name == _STATUS for name, _ in self.structural.root.defaulted):
-            self._fill(obj)  # the status was reset; reading the value would bring its defaults back
+            self._set_defaults(obj)  # the status was reset; reading the value would bring its defaults back
         value = super().value(obj)
         _recent_values_for(value).add(value, self._mark)
         return value

@@ -61,7 +61,9 @@ class StoredForm:
         self.written = self.preferred
         """The version that is written now."""
         self._find = find
-        self._versions: dict[str, StoredVersion | None] = {kind.api_version: StoredVersion(kind, _same, _same)}
+        self._versions: dict[str, StoredVersion | None] = {
+            kind.api_version: StoredVersion(kind, _unchanged, _unchanged)
+        }
         self.prefix: Final = kind.prefix
         """The beginning of every value."""
         self.writes_unchanged = self._writes_unchanged()
@@ -159,5 +161,5 @@ class StoredForm:
         return value + b"\n"
 
 
-def _same(obj: Any) -> Any:
+def _unchanged(obj: Any) -> Any:
     return obj

@@ -53,7 +53,7 @@ def check_definition(declaration: Declaration) -> None:
 def check_definitions(declarations: Iterable[Declaration], folder: Path) -> None:
     """Check the declarations that are not recorded in the folder as valid. Raises DefinitionError and OSError."""
     path = folder / _NOTE
-    known = _known(path)
+    known = _valid_digests(path)
     good = {_digest(each): each for each in declarations}
     for digest, declaration in good.items():
         if digest not in known:
@@ -66,7 +66,7 @@ def _digest(declaration: Declaration) -> str:
     return hashlib.sha256(encode(plain_definition(declaration))).hexdigest()
 
 
-def _known(path: Path) -> frozenset[str]:
+def _valid_digests(path: Path) -> frozenset[str]:
     """Return the recorded digests; none if the file is missing, invalid or of another version, which only costs time."""
     try:
         note = msgspec.json.decode(path.read_bytes(), type=_Note)

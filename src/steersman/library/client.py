@@ -93,11 +93,11 @@ class ObjectsClient(Generic[T]):
 
         Raises a Conflict if the object has changed since it was read.
         """
-        return await self._put(obj, "")
+        return await self._update(obj, "")
 
     async def update_status(self, obj: T) -> T:
         """Replace the status of an object, under the same condition as `update`."""
-        return await self._put(obj, _STATUS)
+        return await self._update(obj, _STATUS)
 
     async def apply(self, obj: T, *, manager: str = _MANAGER, force: bool = False) -> T:
         """Apply all fields of the object as a field manager (server-side apply), and create it if it does not exist.
@@ -116,7 +116,7 @@ class ObjectsClient(Generic[T]):
         """Delete an object; an object with finalizers exists until they are removed."""
         await self._client.delete(self._resource, name, namespace)
 
-    async def _put(self, obj: T, subresource: str) -> T:
+    async def _update(self, obj: T, subresource: str) -> T:
         return self._instance(await self._client.update(self._resource, self._plain(obj), subresource))
 
     def _instance(self, plain: Plain) -> T:

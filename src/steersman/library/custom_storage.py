@@ -111,15 +111,17 @@ class _CustomObjects(WriteRules[OpenObject]):
         try:
             check_values(instance)
         except NoJson as error:
-            raise errors.plain_internal(f"the storage of {self.kind.name} has given no JSON: {error}") from None
+            raise errors.plain_internal(
+                f"the storage of {self.kind.name} returned a value that JSON cannot represent: {error}"
+            ) from None
         return self._instances.to_object(instance)
 
-    def item(self, instance: Any) -> tuple[OpenObject, Encoded]:
+    def to_item(self, instance: Any) -> tuple[OpenObject, Encoded]:
         """Return an instance as an object and as an encoded item."""
         obj = self._to_object(instance)
-        return obj, self._item(obj)
+        return obj, self._encode(obj)
 
-    def _item(self, obj: OpenObject) -> Encoded:
+    def _encode(self, obj: OpenObject) -> Encoded:
         return Encoded(self.kind.body(obj), _revision(obj.metadata.resource_version))
 
 
@@ -151,11 +153,11 @@ class CustomStorage(_CustomObjects):
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """Return an object; see Getter. The storage decides about the version."""
-        return self._item(await self._require(ctx, name))
+        return self._encode(await self._require(ctx, name))
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """Return a list; see Lister. It has one page; its version is the highest of its objects."""
-        found = [self._item(each) for each in await self._list_matching(ctx, options)]
+        found = [self._encode(each) for each in await self._list_matching(ctx, options)]
         return Listing(found, max((each.revision for each in found), default=0))
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
@@ -163,7 +165,7 @@ class CustomStorage(_CustomObjects):
         version = "" if options.resource_version == "0" else options.resource_version
         initial = None
         if options.send_initial_events or (not version and options.send_initial_events is None):
-            initial = [self._item(each) for each in await self._list_matching(ctx, options)]
+            initial = [self._encode(each) for each in await self._list_matching(ctx, options)]
         with kept_running(self._method_name("watch")):
             events = self._own.watch(self._request(WATCH, ctx, self._metadata(ctx, "")), version)
         watching = _Watching(self, ctx, options, sink, events)
@@ -213,11 +215,11 @@ class CustomStorage(_CustomObjects):
         if check is not None:
             await check(obj)
         if ctx.dry_run:
-            return self._item(obj)
+            return self._encode(obj)
         finish = await self._begin_write(ctx, obj, None)
         made = self._to_object(await self._call("create", self._request(CREATE, ctx, meta), self._instance(obj)))
         await finish()
-        return self._item(made)
+        return self._encode(made)
 
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
         """Update an object; see Updater. It is not retried after a conflict with another write."""
@@ -238,12 +240,12 @@ class CustomStorage(_CustomObjects):
         if change.check_update is not None:
             await change.check_update(new, old)
         if ctx.dry_run:
-            return Updated(self._item(new), False)
+            return Updated(self._encode(new), False)
         finish = await self._begin_write(ctx, new, old, change.subresource)
         request = self._request(UPDATE, ctx, new.metadata, self._instance(old), change.subresource)
         changed = self._to_object(await self._call("update", request, self._instance(new)))
         await finish()
-        return Updated(self._item(changed), False)
+        return Updated(self._encode(changed), False)
 
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
@@ -268,7 +270,7 @@ class CustomStorage(_CustomObjects):
             await self._call("delete", self._request(DELETE, ctx, obj.metadata, instance), instance)
             if self._bound.allocator is not None:
                 await self._bound.allocator.release(ctx, obj)
-        return self._item(obj)
+        return self._encode(obj)
 
     async def _run_inquiry(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
         """Run the inquiry, whose hooks may refuse the write. Raises StatusError."""
@@ -326,7 +328,7 @@ class _Watching:
         self._sink.failed(error)
 
     def _deliver(self, event: Event[Any]) -> None:
-        obj, item = self._storage.item(event.object)
+        obj, item = self._storage.to_item(event.object)
         self.revision = max(self.revision, item.revision)
         if self._storage.matches(self._ctx, self._options, obj):
             self._sink.deliver(_WatchEvent(event.type, item, item.revision))

@@ -145,7 +145,7 @@ def resource(
         )
         own_kind = kind or model.__name__
         if storage is not None and "get" in verbs_of_storage(storage) and "metadata" not in member_names(model):
-            raise DefinitionError(f"{model.__name__} has no field `metadata`, by which its storage names objects")
+            raise DefinitionError(f"{model.__name__} has no field `metadata`, which its custom storage needs")
         version = Version(
             name=name,
             model=model,
@@ -208,7 +208,7 @@ def version_of(
                 f"they are called whatever version a request is in"
             )
         if declaration.storage is not None:
-            raise DefinitionError(f"{declaration.kind} has a storage of its own, and so one version")
+            raise DefinitionError(f"{declaration.kind} has a custom storage, which supports only one version")
         if any(each.name == name for each in declaration.versions):
             raise DefinitionError(f"{declaration.kind} has a version {name} already")
         if hasattr(model, "convert_to") != hasattr(model, "convert_from"):

@@ -210,7 +210,9 @@ def _check_prepared(hook: Callable[..., Any], instance: Any) -> None:
     try:
         check_values(instance)
     except NoJson as error:
-        raise errors.plain_internal(f"the hook {hook.__qualname__} has made what cannot be stored: {error}") from None
+        raise errors.plain_internal(
+            f"the hook {hook.__qualname__} has set a value that JSON cannot represent: {error}"
+        ) from None
 
 
 def _errors_of(hook: Callable[..., Any], given: Any) -> Iterator[FieldError]:
@@ -224,7 +226,7 @@ def _errors_of(hook: Callable[..., Any], given: Any) -> Iterator[FieldError]:
     for each in found:
         if not isinstance(each, FieldError):
             kind = type(each).__name__
-            raise errors.plain_internal(f"the hook {hook.__qualname__} has given a {kind}: it yields FieldErrors")
+            raise errors.plain_internal(f"the hook {hook.__qualname__} returned a {kind}: it must yield FieldErrors")
         yield each
 
 

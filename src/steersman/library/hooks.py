@@ -121,7 +121,7 @@ class Request(Generic[T]):
         TypeError for a class that is not declared.
         """
         if self._objects_of is None:
-            raise RuntimeError("prepare and validate must not wait: look at other objects in admit")
+            raise RuntimeError("prepare and validate must not wait: read other objects in admit")
         return self._objects_of(model)
 
 
@@ -255,13 +255,13 @@ def _check(where: str, mark: str, method: Callable[..., Any]) -> None:
     if inspect.isasyncgenfunction(method):
         is_async = yields = True
     if name == _ADMIT and (yields or not is_async):
-        raise DefinitionError(f"{where}: what is marked with @admit is `async def`, and refuses by raising")
+        raise DefinitionError(f"{where}: a method marked with @admit must be `async def`, and refuses by raising")
     if name in (_PREPARE, _VALIDATE) and is_async:
         raise DefinitionError(
-            f"{where}: what is marked with @{name} is `def`, as it must not wait; @admit marks what may wait"
+            f"{where}: a method marked with @{name} must be `def`, as it must not wait; a hook that waits is marked with @admit"
         )
     if name in (_PREPARE, _AFTER_WRITE) and yields:
-        raise DefinitionError(f"{where}: what is marked with @{name} gives nothing, and so has no `yield`")
+        raise DefinitionError(f"{where}: a method marked with @{name} returns nothing, so it must not contain `yield`")
 
 
 def _marking(mark: str, method: F | None, *, status: bool) -> F | Callable[[F], F]:

@@ -61,9 +61,9 @@ class Instances:
             if isinstance(found, target.model):
                 check_values(found)
                 return found
-            why = f"has given {type(found).__name__}, not {target.model.__name__}"
+            why = f"returned {type(found).__name__}, not {target.model.__name__}"
         except NoJson as error:
-            why = f"has made what cannot be stored: {error}"
+            why = f"has set a value that JSON cannot represent: {error}"
         except Exception as error:
             logger.exception("%s.%s has failed", model.__name__, name)
             why = f"has raised {type(error).__name__}: {error}"

@@ -50,11 +50,13 @@ class NamespaceDeletion:
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
         if entry is None or name in self._tasks or b'"deletionTimestamp":"' not in entry.body:
             return
-        task = asyncio.get_running_loop().create_task(self._end(name), name=f"deleting all of namespace {name}")
+        task = asyncio.get_running_loop().create_task(
+            self._empty_and_finalize(name), name=f"deleting all of namespace {name}"
+        )
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._tasks.pop(name))
 
-    async def _end(self, name: str) -> None:
+    async def _empty_and_finalize(self, name: str) -> None:
         """Empty and finalize a namespace, with retries; return once this server's finalizer is gone."""
         checks = 0
         while True:

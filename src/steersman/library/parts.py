@@ -125,11 +125,11 @@ async def _start(
         port = server.external_address.port
         await register(aggregation, list(manifests(aggregation, declarations, files.ca.read_bytes(), port)))
     elif aggregation is None and options.listen:
-        _keep(kubeconfig, admin_kubeconfig(started.url, files))
+        _write_if_changed(kubeconfig, admin_kubeconfig(started.url, files))
     return started
 
 
-def _keep(path: Path, data: bytes) -> None:
+def _write_if_changed(path: Path, data: bytes) -> None:
     """Write a file readable only by its owner, unless it has this content already. Raises OSError."""
     try:
         if read_private(path) == data:

@@ -78,7 +78,7 @@ def schema_of(model: type[Any], rules: Iterable[Rule] = ()) -> Plain:
 
 def _model_schema(model: type[Any], where: str, outer: tuple[type, ...], skip: Sequence[str] = ()) -> Plain:
     if model in outer:
-        raise DefinitionError(f"{where}: {model.__name__} holds itself, which a structural schema cannot say")
+        raise DefinitionError(f"{where}: {model.__name__} contains itself, which a structural schema cannot represent")
     schema: Plain = {"type": "object"}
     text = description_of(model)
     if text:
@@ -114,10 +114,10 @@ def _fields(model: type[Any], where: str) -> list[Field]:
 def _check_meta(field: Field, where: str) -> None:
     """Raise DefinitionError for a root field that has the name of a member of every object, but not its type."""
     if field.name != "metadata":
-        raise DefinitionError(f"{where}.{field.name}: every object has this, and it is not the class's to declare")
+        raise DefinitionError(f"{where}.{field.name}: every object has this field, a class must not declare it")
     kinds = [get_origin(each) or each for each in (field.type, *get_args(field.type))]
     if not any(each is Any or is_model(each) or each in (dict, Mapping) for each in kinds):
-        raise DefinitionError(f"{where}.metadata is of the type ObjectMeta, not {_shown(field.type)}")
+        raise DefinitionError(f"{where}.metadata is of the type ObjectMeta, not {_type_name(field.type)}")
 
 
 def _field_schema(field: Field, where: str, outer: tuple[type, ...], *, is_root: bool) -> Plain:
@@ -159,7 +159,7 @@ def _collection_schema(kind: Any, args: tuple[Any, ...], where: str, outer: tupl
         if not args:
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         if args[0] is not str:
-            raise DefinitionError(f"{where}: the keys of a map are str, not {_shown(args[0])}")
+            raise DefinitionError(f"{where}: the keys of a map are str, not {_type_name(args[0])}")
         return {"type": "object", "additionalProperties": _type_schema(args[1], f"{where}[]", outer)}
     if isinstance(kind, type) and issubclass(kind, Sequence | AbstractSet):
         if len(args) > 1 and not (len(args) == 2 and args[1] is Ellipsis):
@@ -169,7 +169,7 @@ def _collection_schema(kind: Any, args: tuple[Any, ...], where: str, outer: tupl
         if issubclass(kind, AbstractSet):
             schema["x-kubernetes-list-type"] = "set"
         return schema
-    raise DefinitionError(f"{where}: there is no schema of {_shown(kind)}")
+    raise DefinitionError(f"{where}: there is no schema of {_type_name(kind)}")
 
 
 def _union_schema(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> Plain:
@@ -178,8 +178,10 @@ def _union_schema(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> P
         return _type_schema(members[0], where, outer)
     if set(members) == {int, str}:
         return {"x-kubernetes-int-or-string": True}
-    shown = " | ".join(map(_shown, members))
-    raise DefinitionError(f"{where}: a structural schema cannot say {shown}; of unions it can X | None and int | str")
+    shown = " | ".join(map(_type_name, members))
+    raise DefinitionError(
+        f"{where}: a structural schema cannot represent {shown}; the supported unions are X | None and int | str"
+    )
 
 
 def _enum_schema(values: Sequence[Any], where: str) -> Plain:
@@ -189,7 +191,7 @@ def _enum_schema(values: Sequence[Any], where: str) -> Plain:
     return {**_SCALARS[kinds.pop()], "enum": [each for each in values if each is not None]}
 
 
-def _shown(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
@@ -222,7 +224,7 @@ def _check_members(members: object, where: str) -> None:
     from steersman.api.apiextensions.v1 import JSONSchemaProps
 
     if not isinstance(members, Mapping):
-        raise DefinitionError(f"{where}: OpenAPI takes the members of a schema, not {members!r}")
+        raise DefinitionError(f"{where}: OpenAPI needs a dict of members of a schema, not {members!r}")
     known = {each.encode_name for each in msgspec.structs.fields(JSONSchemaProps)}
     for name in members:
         if name not in known:

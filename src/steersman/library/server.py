@@ -68,7 +68,7 @@ class Server:
         if isinstance(secure_port, bool) or not isinstance(secure_port, int) or not 0 <= secure_port <= _LAST_PORT:
             raise ValueError(f"secure_port is a number from 0, any free port, to {_LAST_PORT}, not {secure_port!r}")
         if aggregation is not None and (client_ca_file or token_auth_file or authorization_mode != ("RBAC",)):
-            raise ValueError("the cluster says who the users of an aggregated server are, and what they may do")
+            raise ValueError("an aggregated server authenticates and authorizes users through the cluster")
         self._declarations = [declaration_of(each) for each in resources]
         _check_distinct(self._declarations)
         folder = Path(os.path.abspath(data_dir)) if data_dir is not None else _default_folder(self._declarations)
@@ -113,7 +113,7 @@ class Server:
         left running after an error.
         """
         if self._server is not None:
-            raise RuntimeError("the server runs already")
+            raise RuntimeError("the server is already running")
         with no_collections():
             from steersman.library.parts import start_server
 
@@ -158,7 +158,7 @@ class Server:
         from steersman.library.parts import own_files
 
         if self._aggregation is None:
-            raise RuntimeError("the server is behind no cluster")
+            raise RuntimeError("the server is not aggregated: it has no cluster")
         options = Options(**self._options)
         make_data_folder(options)
         authority = own_files(options, self._aggregation).ca.read_bytes()
@@ -216,7 +216,7 @@ class Server:
 
     def _started(self) -> RunningServer:
         if self._server is None:
-            raise RuntimeError("the server does not run: await its start()")
+            raise RuntimeError("the server is not running: await its start()")
         return self._server
 
 
@@ -225,7 +225,7 @@ def _check_modes(modes: object) -> None:
         raise ValueError(f"authorization_mode is a tuple of {', '.join(_MODES)}, not {modes!r}")
     for each in modes:
         if each not in _MODES:
-            raise ValueError(f"authorization_mode has a mode that there is not: {not_allowed_message(each, _MODES)}")
+            raise ValueError(f"authorization_mode has an unknown mode: {not_allowed_message(each, _MODES)}")
 
 
 def _check_distinct(declarations: list[Declaration]) -> None:

@@ -19,7 +19,7 @@ _LONGEST: Final = 100
 def did_you_mean(name: str, known: Iterable[str], mark: str = "") -> str:
     """Return `, did you mean X?` with the known name that is most similar, or "" if none is.
 
-    `mark` stands before and behind the name; the mark `--` stands only before it.
+    `mark` is put before and after the name; the mark `--` only before it.
     """
     from difflib import get_close_matches  # which no start needs
 

@@ -190,7 +190,7 @@ class Receiver(asyncio.BufferedProtocol):
         """Process received bytes."""
         raise NotImplementedError
 
-    def take_up(self) -> None:
+    def process_postponed(self) -> None:
         """Process postponed input, unless that has happened already."""
         raise NotImplementedError
 
@@ -400,7 +400,7 @@ class Core:
         self.input_queue = InputQueue(loop)
         self.flushes: SlicedQueue[Receiver] = SlicedQueue(loop, Receiver.flush)
         """Connections with output, flushed in time slices: encryption of an event for many watchers takes long."""
-        self.postponed: SlicedQueue[Receiver] = SlicedQueue(loop, lambda each: each.take_up())
+        self.postponed: SlicedQueue[Receiver] = SlicedQueue(loop, lambda each: each.process_postponed())
         """Connections whose input arrived in an iteration of the event loop without time left. They are processed
         before `input_queue`, whose connections have had a time slice already.
         """
@@ -474,8 +474,8 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
             exchange.abort()
         else:
             exchange.respond(internal_server_error())
-    if exchange.closed:  # otherwise the connection calls tell_over when the answer has been sent
-        tell_over(exchange.request)
+    if exchange.closed:  # otherwise the connection calls notify_end when the answer has been sent
+        notify_end(exchange.request)
 
 
 def _send(exchange: Exchange, response: Response) -> None:
@@ -486,15 +486,15 @@ def _send(exchange: Exchange, response: Response) -> None:
         log.exception("sending the answer to %s %s failed", exchange.request.method, exchange.request.path)
         exchange.respond(internal_server_error())
     if exchange.closed:
-        tell_over(exchange.request)
+        notify_end(exchange.request)
 
 
-def tell_over(request: Request) -> None:
-    """Call `request.when_over`, once."""
-    when_over = request.when_over
-    if when_over is not None:
-        request.when_over = None
-        when_over()
+def notify_end(request: Request) -> None:
+    """Call `request.on_request_end`, once."""
+    on_request_end = request.on_request_end
+    if on_request_end is not None:
+        request.on_request_end = None
+        on_request_end()
 
 
 def internal_server_error() -> Response:
@@ -557,14 +557,16 @@ def notify_closed(stream: Stream) -> None:
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
     """Return the peer of a transport: addresses, client certificate, TLS."""
-    host, port = _place(transport.get_extra_info("peername"))
+    host, port = _host_and_port(transport.get_extra_info("peername"))
     tls = transport.get_extra_info("ssl_object")
     certificate = tls.getpeercert(True) if tls is not None else None
     authorities = () if certificate is None else tls.peer_chain()
-    return Peer(host, port, certificate, tls is not None, authorities, _place(transport.get_extra_info("sockname")))
+    return Peer(
+        host, port, certificate, tls is not None, authorities, _host_and_port(transport.get_extra_info("sockname"))
+    )
 
 
-def _place(address: object) -> tuple[str, int]:
+def _host_and_port(address: object) -> tuple[str, int]:
     """Return host and port. An IPv4 address stays IPv4 on a socket that listens for both families."""
     if not isinstance(address, tuple):
         return str(address or ""), 0

@@ -8,7 +8,7 @@ from typing import cast
 
 from steersman.net import eager
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import answer, is_pushed, notify_closed, tell_over
+from steersman.net.connection import answer, is_pushed, notify_closed, notify_end
 from steersman.net.message import BodyAborted, Handler, Headers, Peer, Request, Response, Stream, Upgraded
 from steersman.net.outgoing import OutgoingAnswer
 from steersman.net.time_slices import RequestQueue
@@ -199,7 +199,7 @@ class _Exchange(OutgoingAnswer):
             self.close_sink()
         if self._reader is not None:
             self._wake_reader()
-        tell_over(self.request)
+        notify_end(self.request)
 
     # The client's side
 

@@ -45,7 +45,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Bytes of complete answers that may wait on one HTTP/2 connection before no further request of it is started."""
     max_unsent_free: int = 1 << 20
     """Bytes of complete answers that may wait on one HTTP/2 connection, counting only answers without
-    `Request.when_over`, which nothing else bounds.
+    `Request.on_request_end`, which nothing else bounds.
     """
     linger: float = 1.0
     """Seconds for which a closing connection still reads, so that the client sees the last answer before the close."""

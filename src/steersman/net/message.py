@@ -100,7 +100,7 @@ class Request(Struct):
     scheme: str = "https"
     host: str = ""
     """The Host header or :authority."""
-    when_over: Callable[[], None] | None = None
+    on_request_end: Callable[[], None] | None = None
     """Callback that a handler may set before it returns: called once, when the whole answer is sent or abandoned."""
 
 

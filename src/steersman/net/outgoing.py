@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol, cast
 
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import Core, notify_closed, tell_over
+from steersman.net.connection import Core, notify_closed, notify_end
 from steersman.net.message import BodyAborted, Request, Stream
 
 LITTLE: Final = 64 << 10
@@ -159,7 +159,7 @@ class OutgoingAnswer:
             self.close_sink()
         if reason is not None and self.task is not None and not self.task.done():
             self.task.cancel()
-        tell_over(self.request)
+        notify_end(self.request)
         return dropped
 
     def close_sink(self) -> None:

@@ -42,10 +42,10 @@ class _End(asyncio.Transport):
         self._paused = False
         self._over = False
         """True once the other side has closed."""
-        self._told_over = False
+        self._eof_delivered = False
         self._closing = False
         self._lost = False
-        self._held = False
+        self._is_paused = False
         """True while the protocol is paused from writing."""
         self._high = _HIGH_WATER
         self._scheduled = False
@@ -64,8 +64,8 @@ class _End(asyncio.Transport):
             self._unread -= len(piece)
             _give(self._protocol, piece)
         self.other.go_on(self._unread)
-        if self._over and not (self._coming or self._told_over or self._lost or self._paused):
-            self._told_over = True
+        if self._over and not (self._coming or self._eof_delivered or self._lost or self._paused):
+            self._eof_delivered = True
             assert isinstance(self._protocol, asyncio.Protocol | asyncio.BufferedProtocol)
             if not self._protocol.eof_received():
                 self.close()
@@ -105,14 +105,14 @@ class _End(asyncio.Transport):
             self._closing = True
             self._loop.call_soon(self._lose)
             return
-        if self.other.deliver(bytes(data)) > self._high and not self._held:
-            self._held = True
+        if self.other.deliver(bytes(data)) > self._high and not self._is_paused:
+            self._is_paused = True
             self._protocol.pause_writing()
 
     def go_on(self, unread: int) -> None:
         """Resume the protocol's writing if few bytes (`unread`) are left unread."""
-        if self._held and unread <= self._high // 4 and not self._lost:
-            self._held = False
+        if self._is_paused and unread <= self._high // 4 and not self._lost:
+            self._is_paused = False
             self._protocol.resume_writing()
 
     def get_write_buffer_size(self) -> int:

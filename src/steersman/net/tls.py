@@ -139,7 +139,7 @@ class ServerTLS:
         self._curves = tuple(curves)
         self._address = address
         self._alpn_protocols = list(alpn_protocols)
-        self._judged_later = defers_verification
+        self._defers_verification = defers_verification
         self._contexts = FollowedFiles(self._names(), self._load, _refused, accepted=_accepted)
         self.context: ssl.SSLContext
         """The context for create_server(); it assigns each connection the context of the requested name."""
@@ -196,7 +196,7 @@ class ServerTLS:
         return found
 
     def _new_context(self, certificate: Certificate) -> Any:
-        if not self._judged_later:
+        if not self._defers_verification:
             return self._verifying(certificate)
         return pyopenssl_context(
             certificate.cert_file,

@@ -112,7 +112,7 @@ def refusal(pod: Pod, node: Node, allocated: Allocated, pressure: Collection[str
 
     `pressure` are true conditions, in order.
     """
-    if pressure and not _is_taken_under(pod, pressure):
+    if pressure and not _is_admitted_under(pod, pressure):
         return Refusal("Evicted", f"The node had condition: [{' '.join(pressure)}]. ")
     if why := forbidden(pod):
         return Refusal(REASON, why)
@@ -135,7 +135,7 @@ def is_critical(pod: Pod) -> bool:
     return pod.spec.priority is not None and pod.spec.priority >= _CRITICAL
 
 
-def _is_taken_under(pod: Pod, pressure: Collection[str]) -> bool:
+def _is_admitted_under(pod: Pod, pressure: Collection[str]) -> bool:
     if is_critical(pod):
         return True
     if list(pressure) != [MEMORY_PRESSURE]:

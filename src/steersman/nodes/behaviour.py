@@ -68,7 +68,7 @@ class Behaviour(Struct, frozen=True):
     """Duration of a pull, if the node does not have the image."""
     fails_after: Mapping[str, float] = field(default_factory=dict)
     """Time from its start after which probes fail, by kind of probe; other probes report what they find."""
-    is_said: bool = False
+    is_configured: bool = False
     """True if annotations decide how it ends, and not its command."""
     not_simulated: str = ""
     """First program of its command that is not simulated and for which nobody has configured a treatment."""
@@ -106,39 +106,39 @@ def behaviour_of(
             not_simulated=missing,
         )
 
-    def said(what: str) -> str:
-        return said_of(pod, container.name, what)
+    def annotation(what: str) -> str:
+        return annotation_of(pod, container.name, what)
 
-    if said("run-for"):
+    if annotation("run-for"):
         reason = ""
-        runs_for = None if said("run-for") == "forever" else duration_of(said("run-for"))
-    if said("exit-code"):
-        exit_code = _exit_code(said("exit-code"))
+        runs_for = None if annotation("run-for") == "forever" else duration_of(annotation("run-for"))
+    if annotation("exit-code"):
+        exit_code = _exit_code(annotation("exit-code"))
         runs_for = 0.0 if runs_for is None else runs_for
-    if said("oom-after"):
-        runs_for, exit_code, reason = duration_of(said("oom-after")), _KILLED, "OOMKilled"
+    if annotation("oom-after"):
+        runs_for, exit_code, reason = duration_of(annotation("oom-after")), _KILLED, "OOMKilled"
     return Behaviour(
         runs_for,
         exit_code,
-        duration_of(said("ready-after")),
-        duration_of(said("stop-after")) if said("stop-after") else found.stops_after,
+        duration_of(annotation("ready-after")),
+        duration_of(annotation("stop-after")) if annotation("stop-after") else found.stops_after,
         found.stop_code,
         reason,
         message if reason == "StartError" else "",
-        duration_of(said("start-delay")) if said("start-delay") else None,
-        said("pull-error"),
-        duration_of(said("pull-time")),
+        duration_of(annotation("start-delay")) if annotation("start-delay") else None,
+        annotation("pull-error"),
+        duration_of(annotation("pull-time")),
         {
             kind: 0.0 if value == "true" else duration_of(value)
             for kind in _PROBES
-            if (value := said(f"fails-{lower(kind)}")) not in ("", "false")
+            if (value := annotation(f"fails-{lower(kind)}")) not in ("", "false")
         },
-        any(map(said, _ENDS)),
-        "" if any(map(said, _ENDS)) else missing,
+        any(map(annotation, _ENDS)),
+        "" if any(map(annotation, _ENDS)) else missing,
     )
 
 
-def said_of(pod: Pod, container: str, what: str) -> str:
+def annotation_of(pod: Pod, container: str, what: str) -> str:
     """Return the value of an annotation for a container: its own, or the one for all containers; "" for none."""
     annotations = pod.metadata.annotations
     return annotations.get(f"{PREFIX}{what}.{container}") or annotations.get(PREFIX + what, "")
@@ -149,9 +149,9 @@ def unknown_programs(pod: Pod, container: AnyContainer, default: Unknown | None 
 
     Without both they succeed in a container that should end, are not found in an ephemeral one, and run in any other.
     """
-    said = said_of(pod, container.name, "unknown-programs")
+    annotation = annotation_of(pod, container.name, "unknown-programs")
     for each in Unknown:
-        if each.value == said:
+        if each.value == annotation:
             return each
     if isinstance(container, EphemeralContainer):
         return Unknown.FAIL

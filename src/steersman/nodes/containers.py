@@ -14,7 +14,7 @@ from steersman.nodes.container_status import all_statuses
 from steersman.nodes.contents import Contents
 from steersman.nodes.context import ContainerExit, ContainerRecord
 from steersman.nodes.rehearsal import Printed
-from steersman.nodes.shell.effects import World, taken_by
+from steersman.nodes.shell.effects import World, bytes_of_file
 
 _MOST_WRITTEN: Final = 64 << 20
 """Bytes of written files that are kept for the containers of one namespace."""
@@ -66,7 +66,7 @@ class Containers:
         self._evicted: dict[str, str] = {}
         self._refused: set[str] = set()
         """UIDs of pods whose refusal of requests was recorded as an event."""
-        self._inside: dict[str, ContainerFiles] = {}
+        self._files: dict[str, ContainerFiles] = {}
         """Files by container ID; the most recently used come last."""
         self._volume_size = 0
         self._written: dict[str, dict[str, int]] = {}
@@ -87,16 +87,16 @@ class Containers:
 
     def files_of(self, container_id: str) -> ContainerFiles:
         """Return the files of a container; callers that run something in the container change them."""
-        found = self._inside.pop(container_id, None)
+        found = self._files.pop(container_id, None)
         if found is None:
             found = ContainerFiles()
-            if len(self._inside) >= _MOST_WITH_FILES:
-                self._drop(next(iter(self._inside)))
-        self._inside[container_id] = found
+            if len(self._files) >= _MOST_WITH_FILES:
+                self._drop(next(iter(self._files)))
+        self._files[container_id] = found
         return found
 
     def _drop(self, container_id: str) -> None:
-        inside = self._inside.pop(container_id, None)
+        inside = self._files.pop(container_id, None)
         if inside is not None:
             self._volume_size -= inside.volume_size
 
@@ -106,14 +106,14 @@ class Containers:
         If all containers keep too much, those of the least recently used ones are evicted, and read again for their
         next command. A container whose own command changes files is evicted as a whole, as its command has them too.
         """
-        inside = self._inside.get(container_id)
+        inside = self._files.get(container_id)
         if inside is None:
             return
         self._volume_size += size - inside.volume_size
         inside.volume_size = size
         if self._volume_size <= _MOST_VOLUME_BYTES:
             return
-        for oldest, each in tuple(self._inside.items()):
+        for oldest, each in tuple(self._files.items()):
             if self._volume_size <= _MOST_VOLUME_BYTES:
                 return
             if each is inside:
@@ -131,13 +131,13 @@ class Containers:
         """
         written = self._written.pop(pod.metadata.namespace, {})
         written.pop(container_id, None)
-        inside = self._inside.get(container_id)
+        inside = self._files.get(container_id)
         if inside is not None:
             given = inside.volume_files
             written[container_id] = sum(
-                taken_by(path, data) for path, data in inside.files.items() if given.get(path) is not data
+                bytes_of_file(path, data) for path, data in inside.files.items() if given.get(path) is not data
             )
-        kept = {each: size for each, size in written.items() if size and each in self._inside}
+        kept = {each: size for each, size in written.items() if size and each in self._files}
         total = sum(kept.values())
         while total > _MOST_WRITTEN and len(kept) > 1:
             oldest = next(iter(kept))

@@ -33,7 +33,7 @@ from steersman.nodes.mounted_files import Mount, MountedFiles
 from steersman.nodes.naming import hostname_of
 from steersman.nodes.rehearsal import LONGEST, Printed, Unknown, rehearsed
 from steersman.nodes.shares import Shares, Slices
-from steersman.nodes.shell.effects import NoSpace, World, taken_by
+from steersman.nodes.shell.effects import NoSpace, World, bytes_of_file
 from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
@@ -56,7 +56,7 @@ _STEPS_BETWEEN_SYNCS: Final = 500
 """Steps of followed commands between two syncs; the event loop may run other tasks after each."""
 MOST_FOLLOWED: Final = 2000
 """Containers with followed commands."""
-_MOST_GIVEN: Final = 64 << 10
+_MOST_SNAPSHOT: Final = 64 << 10
 """Bytes of files, and characters of variables, that a container with a followed command gets."""
 _MOST_ENV_FILES: Final = 128 << 10
 """Bytes of files of variables that are read in one sync of a pod."""
@@ -93,7 +93,7 @@ class _PodState(Struct):
     """State of a pod's containers, by container ID or name."""
 
     starts: dict[str, StartSnapshot] = field(default_factory=dict)
-    courses: dict[str, FollowedCommand] = field(default_factory=dict)
+    commands: dict[str, FollowedCommand] = field(default_factory=dict)
     """Followed commands of running containers, by ID."""
     logs: dict[str, FollowedCommand] = field(default_factory=dict)
     """Followed commands of all containers whose snapshot is known, by ID, for logs."""
@@ -153,9 +153,9 @@ class Contents:
         if found is None:
             return
         with self.lock:
-            for container_id in tuple(found.courses):
-                found.courses[container_id].stop()
-                self.drop_course(found, container_id)
+            for container_id in tuple(found.commands):
+                found.commands[container_id].stop()
+                self.drop_command(found, container_id)
             found.worlds.clear()
 
     def forget(self, pod: Pod) -> None:
@@ -183,23 +183,23 @@ class Contents:
             state.logs.pop(older, None)
         return start
 
-    def add_course(self, state: _PodState, container_id: str, course: FollowedCommand) -> None:
+    def add_command(self, state: _PodState, container_id: str, command: FollowedCommand) -> None:
         """Follow the command of a container, unless as many are followed as may be."""
         if state.is_gone or self._followed >= MOST_FOLLOWED:
             return
         self._followed += 1
-        state.courses[container_id] = state.logs[container_id] = course
-        for key in course.keys:
+        state.commands[container_id] = state.logs[container_id] = command
+        for key in command.keys:
             writers = self._writers.setdefault(key, {})
             if len(writers) < _MOST_WRITERS:
-                writers[container_id] = course
+                writers[container_id] = command
 
-    def drop_course(self, state: _PodState, container_id: str) -> None:
+    def drop_command(self, state: _PodState, container_id: str) -> None:
         """Stop following the command of a container."""
-        course = state.courses.pop(container_id, None)
-        if course is not None:
+        command = state.commands.pop(container_id, None)
+        if command is not None:
             self._followed -= 1
-        for key in () if course is None else course.keys:
+        for key in () if command is None else command.keys:
             writers = self._writers.get(key, {})
             writers.pop(container_id, None)
             if not writers:
@@ -208,7 +208,7 @@ class Contents:
     def writers(self, keys: Sequence[VolumeKey]) -> list[FollowedCommand]:
         """Return the followed commands that use one of the volumes."""
         with self.lock:
-            found = {name: course for key in keys for name, course in self._writers.get(key, {}).items()}
+            found = {name: command for key in keys for name, command in self._writers.get(key, {}).items()}
         return list(found.values())
 
 
@@ -280,7 +280,7 @@ class PodContents:
             view = MountedFiles({}, mounts)
             for path in view:
                 data = view.get(path)
-                size += taken_by(path, data)
+                size += bytes_of_file(path, data)
                 if size > _MOST_FOUND:
                     break
                 if data is not None:
@@ -324,9 +324,9 @@ class PodContents:
         given = 0
         for path, data in world.files.items():
             given += len(data)
-            own.setdefault(path, data if given <= _MOST_GIVEN else b"")
+            own.setdefault(path, data if given <= _MOST_SNAPSHOT else b"")
         self._state.worlds.pop(container.name, None)
-        if sum(len(name) + len(value) for name, value in world.environment.items()) > _MOST_GIVEN:
+        if sum(len(name) + len(value) for name, value in world.environment.items()) > _MOST_SNAPSHOT:
             return
         found = {**world.environment, **self._state.starts[container_id].variables}
         mounts = self.mounts(container)
@@ -335,7 +335,7 @@ class PodContents:
         keys = {each.files.key for each in mounts if each.files is not None}
         unknown = unknown_programs(self._pod, container, self._all.unknown_programs_of(self._pod))
         rest = rehearsed(words, there, at, times.unix_now(), unknown)
-        self._all.add_course(self._state, container_id, FollowedCommand(rest, at, tuple(keys), self._all.lock))
+        self._all.add_command(self._state, container_id, FollowedCommand(rest, at, tuple(keys), self._all.lock))
 
     def _is_followed(self, container: AnyContainer) -> bool:
         known = self._state.follows.get(container.name)
@@ -353,19 +353,19 @@ class PodContents:
         if self._left <= 0:
             return
         with self._all.lock:
-            began = time.thread_time()
+            started_at = time.thread_time()
             for _ in run_in_order(self._all.writers(keys), until, _STEPS_BETWEEN_SYNCS):
-                if time.thread_time() - began > self._left:
+                if time.thread_time() - started_at > self._left:
                     break
-            self._left -= time.thread_time() - began
+            self._left -= time.thread_time() - started_at
 
     def progress(self, container_id: str, now: float) -> CommandProgress | None:
         """Return the progress of a command at `now`; None if the command is not followed."""
-        course = self._state.courses.get(container_id)
-        if course is None:
+        command = self._state.commands.get(container_id)
+        if command is None:
             return None
         self.advance(now)
-        return CommandProgress(course.next, course.ended, course.exit_code)
+        return CommandProgress(command.next, command.ended_at, command.exit_code)
 
     def known_start(self, container_id: str) -> StartSnapshot | None:
         """Return the snapshot from a container's start, or None."""
@@ -373,20 +373,20 @@ class PodContents:
 
     def log_of(self, container_id: str) -> Iterator[Printed | float] | None:
         """Return the output of a container whose command is or was followed; None for any other."""
-        course = self._state.logs.get(container_id)
-        return None if course is None else course.lines()
+        command = self._state.logs.get(container_id)
+        return None if command is None else command.lines()
 
     def is_followed(self, container_id: str) -> bool:
         """Return True if the command of a container is followed."""
-        return container_id in self._state.courses
+        return container_id in self._state.commands
 
     def end_container(self, container_id: str, at: float) -> None:
         """Run the command of a container up to its end at `at`, and no further."""
-        course = self._state.courses.get(container_id)
-        if course is None:
+        command = self._state.commands.get(container_id)
+        if command is None:
             return
         with self._all.lock:
-            course.last = at
+            command.last = at
             self.advance(at)
             self._drop_finished()
 
@@ -407,12 +407,12 @@ class PodContents:
         for name, container in containers.items():
             if name not in self._state.worlds and name not in running and self._is_followed(container):
                 self._state.worlds[name] = await world_of(container)
-        for status, began, ended in _runs(self._pod, records):
+        for status, started_at, ended_at in _runs(self._pod, records):
             if status.container_id in self._state.starts or status.name not in containers:
                 continue
-            self.start_container(containers[status.name], status.container_id, began)
-            if ended is not None:
-                self.end_container(status.container_id, ended)
+            self.start_container(containers[status.name], status.container_id, started_at)
+            if ended_at is not None:
+                self.end_container(status.container_id, ended_at)
         await self.run_due(now)
 
     async def run_due(self, now: float) -> None:
@@ -432,18 +432,18 @@ class PodContents:
     def _drop_finished(self) -> None:
         """Stop following the commands of containers that have ended, once all steps up to their end are done."""
         with self._all.lock:
-            for container_id, course in tuple(self._state.courses.items()):
-                if course.last < inf and course.is_finished:
-                    course.stop()
-                    self._all.drop_course(self._state, container_id)
+            for container_id, command in tuple(self._state.commands.items()):
+                if command.last < inf and command.is_finished:
+                    command.stop()
+                    self._all.drop_command(self._state, container_id)
 
     def next_sync(self, now: float) -> float | None:
         """Return the time of the next sync for containers whose end depends on files; None if there are none."""
-        courses = [each for each in self._state.courses.values() if each.next is not None]
-        if not courses:
+        commands = [each for each in self._state.commands.values() if each.next is not None]
+        if not commands:
             return None
-        due = min(each.next for each in courses if each.next is not None)
-        age = now - max(each.began for each in courses)
+        due = min(each.next for each in commands if each.next is not None)
+        age = now - max(each.started_at for each in commands)
         return max(due, now + min(max(age / _PART, _LEAST_WAIT), _LONGEST_WAIT))
 
     # Variables and bounds
@@ -518,11 +518,13 @@ def _runs(pod: Pod, records: Mapping[str, ContainerRecord]) -> list[tuple[Contai
     found: list[tuple[ContainerStatus, float, float | None]] = []
     for status in all_statuses(pod.status):
         known = records.get(status.name, EMPTY_RECORD)
-        running, ended = status.state.running, status.state.terminated
+        running, ended_at = status.state.running, status.state.terminated
         if running is not None:
-            found.append((status, exact_time(running.started_at, known.began), None))
-        elif ended is not None and ended.started_at and status.container_id:
-            found.append((status, exact_time(ended.started_at, None), exact_time(ended.finished_at, known.ended)))
+            found.append((status, exact_time(running.started_at, known.started_at), None))
+        elif ended_at is not None and ended_at.started_at and status.container_id:
+            found.append(
+                (status, exact_time(ended_at.started_at, None), exact_time(ended_at.finished_at, known.ended_at))
+            )
     return sorted(found, key=lambda each: each[1])
 
 

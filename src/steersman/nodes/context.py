@@ -56,7 +56,7 @@ class ProbeState(NamedTuple):
     container_id: str
     number: int
     """Number of the last attempt; the first is 0."""
-    good: bool
+    succeeded: bool
     """Effective result: the last one that came as often in a row as its threshold asks for."""
     last: bool
     """Result of the last attempt."""
@@ -82,7 +82,7 @@ class Termination(NamedTuple):
     by_probe: bool = False
     hook: CommandResult | None = None
     """Result of the preStop hook; None before it was run."""
-    hook_told: bool = False
+    hook_event_recorded: bool = False
     """True once the failure of the hook was recorded as an event."""
 
 
@@ -95,19 +95,19 @@ class ContainerRecord(Struct, frozen=True):
     """Start of the pull that is under way."""
     tried_at: float | None = None
     """Time of the last start that failed in a way that is retried."""
-    begun: PendingStart | None = None
-    stop: Termination | None = None
-    ticks: Mapping[str, ProbeState] = field(default_factory=dict)
+    pending_start: PendingStart | None = None
+    termination: Termination | None = None
+    probe_states: Mapping[str, ProbeState] = field(default_factory=dict)
     """States of probes, by kind."""
-    began: float | None = None
+    started_at: float | None = None
     """Exact time of the last start, of which the status has whole seconds."""
-    ended: float | None = None
+    ended_at: float | None = None
     """Exact time of the last termination."""
 
     @property
     def is_active(self) -> bool:
         """Return True if a start, a termination, a pull or probes of the container are under way."""
-        return replace(self, began=None, ended=None) != EMPTY_RECORD
+        return replace(self, started_at=None, ended_at=None) != EMPTY_RECORD
 
 
 EMPTY_RECORD: Final = ContainerRecord()
@@ -176,7 +176,7 @@ class CommandProgress(NamedTuple):
 
     next: float | None
     """Time of its next step; None at its end, or if it is not known."""
-    ended: float | None
+    ended_at: float | None
     """Time of its end; None if it has not ended."""
     exit_code: int | None
 

@@ -16,7 +16,7 @@ from steersman.nodes.container.probes import DueCommand
 from steersman.nodes.containers import ContainerFiles, Containers
 from steersman.nodes.contents import changes_files
 from steersman.nodes.context import EMPTY_RECORD, POST_START, CommandResult, exact_time
-from steersman.nodes.initial_world import command_of, initial_world
+from steersman.nodes.initial_world import initial_world, offloaded_command_of
 from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import attempt, rehearsed
 from steersman.nodes.shares import Slices
@@ -26,7 +26,7 @@ _FRESH: Final = 60.0
 """Seconds for which probes and hooks reuse the environment that was read for the last one."""
 _ENTRY_SIZE: Final = 100
 """Bytes of a name and a value with their entry in a dict, besides their characters."""
-_MOST_TURNS: Final = 2000
+_MOST_STEPS: Final = 2000
 """Steps of a container's command that are followed at once for its changes of files."""
 
 
@@ -75,8 +75,8 @@ async def current_world(
         and not (shared is not None and shared.is_followed(name))
     ):
         known = containers.records(pod.metadata.uid).get(container.name, EMPTY_RECORD)
-        began = exact_time(running.started_at, known.began)
-        await _follow(files_of_container, containers, pod, container, world, began)
+        started_at = exact_time(running.started_at, known.started_at)
+        await _follow(files_of_container, containers, pod, container, world, started_at)
     return _copy(world, files_of_container, memory=containers.shares.for_namespace(pod.metadata.namespace))
 
 
@@ -132,12 +132,12 @@ async def _follow(
     share = containers.shares.for_namespace(pod.metadata.namespace)
     slices = Slices(share)
     if files_of_container.rehearsal is None:
-        words = command_of(container, world.environment)
+        words = await offloaded_command_of(container, world.environment)
         own = _copy(world, files_of_container, memory=share)
         unknown = unknown_programs(pod, container, containers.contents.unknown_programs_of(pod))
         files_of_container.rehearsal = rehearsed(words, own, started, now, unknown)
         files_of_container.next_output = started
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MOST_STEPS):
         at = files_of_container.next_output
         if at is None or (at if isinstance(at, float) else at.at) > now:
             return

@@ -47,7 +47,7 @@ def resolving_of(pod: Pod) -> Resolving:
             "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "
             + " ".join(servers)
         )
-    searches = _that_fit(found.searches)
+    searches = _within_limits(found.searches)
     if len(searches) < len(found.searches):
         warnings.append(
             "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "
@@ -76,7 +76,7 @@ def _with_config(base: Resolving, config: PodDNSConfig) -> Resolving:
     )
 
 
-def _that_fit(searches: list[str]) -> list[str]:
+def _within_limits(searches: list[str]) -> list[str]:
     fitting: list[str] = []
     length = -1
     for each in [each for each in searches[:_MOST_SEARCHES] if len(each) <= _MOST_DOMAIN]:

@@ -77,11 +77,11 @@ def _assigned(line: str, number: int) -> tuple[str, str]:
 
 def _quoted(lines: list[str], rest: str, number: int) -> tuple[str, int]:
     """Return a value up to its closing quote, and the number of the last line read. Raises EnvFileError."""
-    began, parts = number, []
+    first, parts = number, []
     while "'" not in rest:
         parts.append(rest)
         if number == len(lines):
-            raise EnvFileError(f"invalid environment variable format starting at line {began}: unclosed single quote")
+            raise EnvFileError(f"invalid environment variable format starting at line {first}: unclosed single quote")
         rest = lines[number].removesuffix("\r")
         number += 1
     last, _, after = rest.partition("'")

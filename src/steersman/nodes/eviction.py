@@ -24,7 +24,7 @@ CONDITIONS: Final[Mapping[str, str]] = {
 }
 """Annotation (without prefix) for each pressure condition."""
 _RESOURCES: Final = {MEMORY_PRESSURE: "memory", "DiskPressure": "ephemeral-storage", "PIDPressure": "pids"}
-_TOLD: Final = {
+_EVENTS: Final = {
     (MEMORY_PRESSURE, True): "NodeHasInsufficientMemory",
     (MEMORY_PRESSURE, False): "NodeHasSufficientMemory",
     ("DiskPressure", True): "NodeHasDiskPressure",
@@ -44,7 +44,7 @@ def pressure_of(node: Node) -> tuple[str, ...]:
 
 def event_of(condition: str, *, there: bool) -> str:
     """Return the reason of the event for a condition that has become true (`there`) or false."""
-    return _TOLD[condition, there]
+    return _EVENTS[condition, there]
 
 
 def victim(pods: Iterable[Pod], pressure: tuple[str, ...]) -> Pod | None:

@@ -56,18 +56,18 @@ class CommandOutput:
 
 
 class FollowedCommand:
-    """A rehearsed command (`rehearsal.rehearsed`) that began at the time `began`, with the volumes (`keys`) that it
+    """A rehearsed command (`rehearsal.rehearsed`) that began at the time `started_at`, with the volumes (`keys`) that it
     uses.
 
     Times are seconds since 1970.
     """
 
-    __slots__ = ("_at", "_lock", "_rest", "began", "exit_code", "keys", "last", "next", "output")
+    __slots__ = ("_at", "_lock", "_rest", "exit_code", "keys", "last", "next", "output", "started_at")
 
     def __init__(
         self,
         rest: Generator[Printed | float, None, int | None],
-        began: float,
+        started_at: float,
         keys: Sequence[VolumeKey],
         lock: AbstractContextManager[object],
     ) -> None:
@@ -75,18 +75,18 @@ class FollowedCommand:
         self._lock = lock
         self._rest = rest
         self.output = CommandOutput()
-        self._at = began
-        self.began = began
+        self._at = started_at
+        self.started_at = started_at
         self.keys = tuple(keys)
         self.last = inf
         """End of its container, after which it does nothing."""
-        self.next: float | None = began
+        self.next: float | None = started_at
         """Time of its next step; None at its end."""
         self.exit_code: int | None = None
         """Exit code at its end; None if it is not known how it goes on."""
 
     @property
-    def ended(self) -> float | None:
+    def ended_at(self) -> float | None:
         """Time at which it has ended by itself; None if it has not, or if it is not known."""
         return self._at if self.next is None and self.exit_code is not None else None
 

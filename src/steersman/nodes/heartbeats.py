@@ -107,7 +107,7 @@ class Heartbeats:
         """
         loop = asyncio.get_running_loop()
         self._reported = {each: loop.time() for each in self._nodes}
-        began = loop.time()
+        started_at = loop.time()
         while True:
             nodes = tuple(self._nodes.values())
             every = lease_seconds(len(nodes)) / 4
@@ -115,14 +115,14 @@ class Heartbeats:
             done = 0
             while done < len(nodes):
                 # On a slow event loop, send all overdue renewals together: waiting for each group would lose more time.
-                late = int((loop.time() - began) / every * len(nodes))
+                late = int((loop.time() - started_at) / every * len(nodes))
                 until = min(max(done + at_once, late), len(nodes))
-                await upkeep.sleep(began + every * until / len(nodes) - loop.time())
+                await upkeep.sleep(started_at + every * until / len(nodes) - loop.time())
                 await asyncio.gather(*map(self._beat, nodes[done:until]))
                 done = until
             if not nodes:
                 await upkeep.sleep(every)
-            began = max(began + every, loop.time() - every)
+            started_at = max(started_at + every, loop.time() - every)
 
     async def _beat(self, node: SimulatedNode) -> None:
         if node.unreachable or self._nodes.get(node.name) is not node:

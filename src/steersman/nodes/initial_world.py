@@ -39,16 +39,20 @@ from steersman.nodes.cgroup_files import cgroup_files
 from steersman.nodes.container_status import MOST_IMAGE, all_statuses
 from steersman.nodes.dns import resolving_of
 from steersman.nodes.naming import hostname_of, hosts_file
+from steersman.nodes.references import MOST_NAME
 from steersman.nodes.service_variables import service_variables
 from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.variables import ArgumentBudget, ArgumentsTooLong, Variables, expanded
 from steersman.nodes.volume_files import file_systems, modes
+from steersman.work.offloading import offload_if
 from steersman.work.yielding import time_sliced
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
+_FEW_CHARACTERS: Final = 16 << 10
+"""Characters in which references to variables are expanded on the event loop."""
 _SERVICES_AT_ONCE: Final = 25
 """Services that are read at once: containers that start together hold so many each."""
 _TOKEN_SECONDS: Final = 3607
@@ -121,6 +125,12 @@ def unexpanded_command_of(container: AnyContainer) -> list[str]:
     return [*container.command, *container.args]
 
 
+def has_long_texts(container: AnyContainer) -> bool:
+    """Return True if expanding the command or the variables of a container takes more than a few milliseconds."""
+    words = sum(map(len, container.command)) + sum(map(len, container.args))
+    return words + sum(len(each.value) for each in container.env) > _FEW_CHARACTERS
+
+
 def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
     """Return the command with its references to variables expanded; unexpanded if the result would be too
     long to run.
@@ -130,6 +140,11 @@ def command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[st
         return expanded_words(words, variables)
     except ArgumentsTooLong:
         return words
+
+
+async def offloaded_command_of(container: AnyContainer, variables: Mapping[str, str]) -> list[str]:
+    """Return `command_of`, expanded in a worker thread if the command is long."""
+    return await offload_if(has_long_texts(container), command_of, container, variables)
 
 
 def expanded_words(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
@@ -278,6 +293,8 @@ class _Reader:
         return await self._once(("secrets", name), read)
 
     async def _once(self, key: tuple[str, str], read: Callable[[], Awaitable[dict[str, bytes]]]) -> dict[str, bytes]:
+        if len(key[1]) > MOST_NAME:
+            return {}
         if key not in self._read_objects:
             try:
                 self._read_objects[key] = await read()
@@ -322,11 +339,12 @@ class _Reader:
                 values = await self._config_map(source.config_map_ref.name)
             elif source.secret_ref is not None:
                 values = await self._secret(source.secret_ref.name)
-            for key, data in values.items():
+            async for key, data in time_sliced(values.items()):
                 found.put(source.prefix + key, data.decode(errors="replace"))
-        for each in self._container.env:
+        async for each in time_sliced(self._container.env):
             if each.value_from is None:
-                found.put(each.name, expanded(each.value, found))
+                is_long = len(each.value) > _FEW_CHARACTERS
+                found.put(each.name, await offload_if(is_long, expanded, each.value, found))
             elif each.value_from.file_key_ref is not None:
                 if each.name in self._file_variables:
                     found.put(each.name, self._file_variables[each.name])

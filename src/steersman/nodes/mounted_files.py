@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import MOST_FILE_BYTES, FileSystems, NoSpace, taken_by
+from steersman.nodes.shell.effects import MOST_FILE_BYTES, FileSystems, NoSpace, bytes_of_file
 from steersman.nodes.volume_store import VolumeFiles
 
 _MOST_MOUNTS: Final = 64
@@ -55,7 +55,7 @@ class MountedFiles(FileSystems):
         try:
             files[inside] = data
         except NoSpace:
-            self.refused(path)
+            self.report_full(path)
             raise
 
     def __delitem__(self, path: str) -> None:
@@ -78,18 +78,18 @@ class MountedFiles(FileSystems):
         return sum(1 for _ in self)
 
     @property
-    def about(self) -> int:
+    def file_count_bound(self) -> int:
         """Upper bound of the number of files."""
         return len(self._own) + sum(len(each.files) for each in self._mounts if each.files is not None)
 
-    def room(self, path: str) -> int:
+    def free_bytes(self, path: str) -> int:
         """Return the bytes that are left on the file system of `path`."""
         files, _ = self._route(path)
         if isinstance(files, VolumeFiles):
-            return files.room()
-        return MOST_FILE_BYTES - sum(taken_by(each, data) for each, data in self._own.items())
+            return files.free_bytes()
+        return MOST_FILE_BYTES - sum(bytes_of_file(each, data) for each, data in self._own.items())
 
-    def refused(self, path: str) -> None:
+    def report_full(self, path: str) -> None:
         """Report a write to `path` for which no space was left."""
         mount = self._mount_of(path)
         if mount is not None and self._full is not None:

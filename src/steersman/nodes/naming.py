@@ -32,7 +32,7 @@ def hostname_of(pod: Pod) -> str:
     return full if _is_qualified(pod, domain) and len(full) <= _MOST_FQDN else name
 
 
-def wrong_name(pod: Pod) -> str:
+def name_error(pod: Pod) -> str:
     """Return the error for a pod whose fully qualified name is too long; "" if it fits."""
     name, domain = _name_and_domain(pod)
     full = f"{name}.{domain}"

@@ -28,7 +28,7 @@ from steersman.nodes.unsimulated import REASON
 
 _PATIENCE: Final = 5.0
 """Seconds after a pod's start until an event says that perhaps nobody will create what it waits for."""
-_MOST_TOLD: Final = 4
+_MOST_LISTED: Final = 4
 """Names and keys in that event."""
 
 
@@ -100,7 +100,7 @@ class Needs:
         return NeedsState(not found.failed, wrong, events, found.next_sync)
 
     def _advice(self, pod: Pod, find: Find) -> Sequence[PodEvent]:
-        """Return, once for each pod, an event about what it has waited for in vain for a while, with advice."""
+        """Return, once for each pod, an event about what it still waits for after a while, with advice."""
         started, uid = pod.status.start_time, pod.metadata.uid
         if not started or uid in self._advised or times.unix_now() < times.unix(started) + _PATIENCE:
             return ()
@@ -126,9 +126,9 @@ def earliest(one: float | None, other: float | None) -> float | None:
 
 def _advice_about(missing: Mapping[Source, set[str]], namespace: str) -> str:
     first, keys = next(iter(missing.items()))
-    names = ", ".join(f'{each.kind.lower()} "{each.name}"' for each in [*missing][:_MOST_TOLD])
+    names = ", ".join(f'{each.kind.lower()} "{each.name}"' for each in [*missing][:_MOST_LISTED])
     kind = "secret generic" if first.kind == SECRET else "configmap"
-    values = "".join(f" --from-literal={key}=..." for key in sorted(keys)[:_MOST_TOLD])
+    values = "".join(f" --from-literal={key}=..." for key in sorted(keys)[:_MOST_LISTED])
     return (
         f"not there: {names}. Programs that are not simulated, such as operators, cert-manager and Jobs of charts, "
         f"make none: what one of them is to make, make yourself (kubectl create {kind} {first.name} "

@@ -20,12 +20,12 @@ _LEAST_CPU: Final = 2 * 10**6
 
 def allocated_of(pod: Pod) -> dict[str, str]:
     """Return the resources that a pod has allocated when it has all that it asks for."""
-    return {} if _asks_for_nothing(pod) else _texts(requests_of_spec(pod.spec))
+    return {} if _requests_nothing(pod) else _texts(requests_of_spec(pod.spec))
 
 
 def resources_of(pod: Pod, phase: str) -> ResourceRequirements:
     """Return the resources of a pod that are in effect when it has all that it asks for."""
-    if _asks_for_nothing(pod):
+    if _requests_nothing(pod):
         return ResourceRequirements()
     own = pod.spec.resources or ResourceRequirements()
     requests, limits = _texts(requests_of_spec(pod.spec)), _texts(limits_of_spec(pod.spec))
@@ -40,7 +40,7 @@ def resources_of(pod: Pod, phase: str) -> ResourceRequirements:
     )
 
 
-def _asks_for_nothing(pod: Pod) -> bool:
+def _requests_nothing(pod: Pod) -> bool:
     spec = pod.spec
     return (
         spec.resources is None

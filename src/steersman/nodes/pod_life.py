@@ -30,7 +30,8 @@ from steersman.nodes.container.sync import ContainerSync, PodSync, status_time
 from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
 from steersman.nodes.context import ContainerRecord, PodContext, PodEvent
 from steersman.nodes.dns import REASON, resolving_of
-from steersman.nodes.naming import wrong_name
+from steersman.nodes.initial_world import has_long_texts
+from steersman.nodes.naming import name_error
 from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
 from steersman.nodes.resize import put_pod_resources, resize
 
@@ -80,6 +81,7 @@ def takes_long(pod: Pod) -> bool:
         len(containers) + len(pod.spec.ephemeral_containers) > _FEW_CONTAINERS
         or len(pod.metadata.annotations) > _FEW
         or sum(len(each.env) + len(each.command) + len(each.args) for each in containers) > _FEW
+        or any(map(has_long_texts, (*containers, *pod.spec.ephemeral_containers)))
     )
 
 
@@ -96,8 +98,8 @@ class _PodLife:
 
     def __init__(self, pod: Pod, context: PodContext, now: float, *, deleting: bool) -> None:
         self._pod = pod
-        self._wrong_name = wrong_name(pod) if context.mounted and pod.spec.set_hostname_as_fqdn else ""
-        if self._wrong_name:
+        self._name_error = name_error(pod) if context.mounted and pod.spec.set_hostname_as_fqdn else ""
+        if self._name_error:
             context = replace(context, mounted=False)
         self._context = context
         self._now = now
@@ -110,8 +112,8 @@ class _PodLife:
         if not status.start_time:
             status.start_time = status_time(self._now)
         self._put_addresses()
-        if self._wrong_name:
-            text = f"Failed to create pod sandbox: {self._wrong_name}"
+        if self._name_error:
+            text = f"Failed to create pod sandbox: {self._name_error}"
             sync.events.append(PodEvent("Warning", "FailedCreatePodSandBox", text))
             sync.resync_at(self._now + _RETRY)
         past_deadline = self._is_past_deadline()
@@ -121,7 +123,7 @@ class _PodLife:
         self._advance_containers(initialized, stopping)
         if self._context.mounted:
             self._advance_ephemeral_containers(stopping)
-        restarting = not stopping and restart_all.is_wanted(pod, status)
+        restarting = not stopping and restart_all.is_restart_due(pod, status)
         if restarting:
             for each in all_statuses(status):
                 if each.state.running is not None:

@@ -29,7 +29,7 @@ def phase_of(pod: Pod, status: PodStatus, *, terminal: bool) -> str:
     whole = _counts_of(pod, status)
     begun = not all(map(never_started, status.container_statuses))
     if initial or (whole.sidecars_pending and not begun) or whole.waiting:
-        is_cut_off = terminal and any(map(_has_begun, (*status.init_container_statuses, *status.container_statuses)))
+        is_cut_off = terminal and any(map(_has_started, (*status.init_container_statuses, *status.container_statuses)))
         return "Failed" if is_cut_off else "Pending"
     if whole.running:
         return "Running"
@@ -105,7 +105,7 @@ def _restarts(pod: Pod, container: Container, last: ContainerStateTerminated) ->
     return last.reason == restart_all.RESTARTING or should_restart(pod, container, last.exit_code)
 
 
-def _has_begun(status: ContainerStatus) -> bool:
+def _has_started(status: ContainerStatus) -> bool:
     return any(
         each is not None for each in (status.state.running, status.state.terminated, status.last_state.terminated)
     )

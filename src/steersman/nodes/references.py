@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 from steersman.api.core.v1 import EnvVarSource, KeyToPath, Pod, Volume
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 
+MOST_NAME: Final = 253
+"""Characters of the longest name of a ConfigMap or Secret; pods may reference longer ones, which do not exist."""
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"
 

@@ -91,12 +91,12 @@ def rehearsed(
     at = start
     world.now = lambda: at
     world.has_image = unknown is not Unknown.FAIL
-    course = Shell(world).run(words)
+    execution = Shell(world).run(words)
     answer: Answer = None
     effects = 0
     while True:
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as end:
             return int(end.value) & 255
         answer = None
@@ -156,7 +156,7 @@ def attempt(words: Sequence[str], world: World) -> Attempt:
     """
     world.most_work = _MOST_WORK
     world.has_image = True
-    course = Shell(world).run(words)
+    execution = Shell(world).run(words)
     answer: Answer = None
     seconds, signal, printed = 0.0, None, {1: bytearray(), 2: bytearray()}
 
@@ -166,7 +166,7 @@ def attempt(words: Sequence[str], world: World) -> Attempt:
 
     for _ in range(_MOST_EFFECTS):
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as end:
             return done(int(end.value) & 255, seconds)
         answer = None
@@ -256,14 +256,14 @@ def _run(words: tuple[str, ...], setting: Setting) -> Outcome:
     world.folders |= frozenset(setting.mounts)
     world.files.update(setting.files)
     shell = Shell(world)
-    course = shell.run(words)
+    execution = shell.run(words)
     answer: Answer = None
     repetitions = 0
     printed = b""
     missing = ""
     for _ in range(_MOST_EFFECTS):
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as done:
             code = int(done.value) & 255
             message = _message(world, setting, code, printed)
@@ -312,10 +312,10 @@ def _stopped(world: World, shell: Shell) -> tuple[float, int]:
         return at_once
     taken, answer = 0.0, None
     world.steps, world.most_work = 0, world.work + _MOST_WORK
-    course = shell.inner.terminated()
+    execution = shell.inner.run_termination_trap()
     for _ in range(_MOST_EFFECTS):
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as done:
             return at_once if done.value is None else (taken, int(done.value) & 255)
         answer = None

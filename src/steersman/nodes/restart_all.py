@@ -39,7 +39,7 @@ def matching_rule(container: AnyContainer, code: int) -> ContainerRestartRule | 
     return None
 
 
-def is_wanted(pod: Pod, status: PodStatus) -> bool:
+def is_restart_due(pod: Pod, status: PodStatus) -> bool:
     """Return True if a container has ended in a way that restarts all containers."""
     for container, each in _pairs(pod, status):
         ended = each.state.terminated

@@ -19,7 +19,7 @@ from steersman.client.resources import MUTATING_WEBHOOK_CONFIGURATIONS, SECRETS
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.container_status import all_statuses
-from steersman.nodes.initial_world import command_of, unexpanded_command_of
+from steersman.nodes.initial_world import offloaded_command_of, unexpanded_command_of
 from steersman.nodes.webhook_certificates import is_certificate_maker, make_certificates
 
 ClientOf = Callable[[str, str], Client]
@@ -50,7 +50,8 @@ async def create_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesO
         if container.name in ended:
             continue
         try:
-            await make(client, namespace, command_of(container, await variables_of(container)))
+            words = await offloaded_command_of(container, await variables_of(container))
+            await make(client, namespace, words)
         except StatusError as error:
             found[container.name] = error.message
         except ValueError as error:

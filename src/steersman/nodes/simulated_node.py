@@ -116,7 +116,7 @@ class SimulatedNode:
             raise ValueError(f"{pods} has no range for node {number}")
         self.pod_cidr: Final = IPv4Network((int(pods.network_address) + (number << (32 - size)), size))
         self.uid = ""
-        self.began: float = times.unix_now()
+        self.started_at: float = times.unix_now()
         self.unreachable = False
         """True if it sends no heartbeats, syncs no pods and answers no requests."""
         self.start_delay = 0.0

@@ -13,7 +13,7 @@ from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informer, Key, key_of
 from steersman.client.resources import CONFIG_MAPS, SECRETS
-from steersman.nodes.references import CONFIG_MAP, SECRET, Find, Keys, Source, sources_of
+from steersman.nodes.references import CONFIG_MAP, MOST_NAME, SECRET, Find, Keys, Source, sources_of
 
 
 class Sources:
@@ -88,7 +88,7 @@ class Sources:
         return None if found is None else _keys_of(found)
 
     async def _asked(self, namespace: str, source: Source) -> Keys | None:
-        if not source.name:
+        if not source.name or len(source.name) > MOST_NAME:
             return None
         resource: APIResource[Any] = SECRETS if source.kind == SECRET else CONFIG_MAPS
         found: ConfigMap | Secret | None = await self._client.find(resource, source.name, namespace)

@@ -1,7 +1,7 @@
 """File properties in a container's volumes, from its pod's spec: folders with content, modes, file systems.
 
 Follows the volume plugins of pkg/volume (configmap, secret, downwardapi, projected, emptydir) and `volume_linux.go`
-(the effect of a pod's `fsGroup`). The content of the files is read in `surroundings`.
+(the effect of a pod's `fsGroup`). The content of the files is read in `initial_world`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def modes(pod: Pod, container: AnyContainer, paths: Collection[str]) -> dict[str
             found[at or "/"] = _EMPTY_DIR
         if not _has_contents(volume):
             continue
-        default, special = _said(volume, is_owned=group is not None or user is not None)
+        default, special = _modes_of(volume, is_owned=group is not None or user is not None)
         for path in paths:
             if path == at or path.startswith(f"{at}/"):
                 inside = posixpath.join(mount.sub_path, path[len(at) + 1 :]).rstrip("/")
@@ -76,7 +76,7 @@ def _is_in_memory(volume: Volume) -> bool:
     return bool(volume.secret or volume.projected or volume.downward_api)
 
 
-def _said(volume: Volume, *, is_owned: bool) -> tuple[int, dict[str, int]]:
+def _modes_of(volume: Volume, *, is_owned: bool) -> tuple[int, dict[str, int]]:
     """Return the default mode of a volume's files, and the modes of files with their own, by path in the volume."""
     special: dict[str, int] = {}
     default: int | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Final, NamedTuple
 
-from steersman.nodes.shell.effects import NoSpace, taken_by
+from steersman.nodes.shell.effects import NoSpace, bytes_of_file
 
 MOST_IN_VOLUME: Final = 1 << 20
 """Bytes of the files of one volume, with their names and the overhead of each."""
@@ -31,7 +31,7 @@ class VolumeFiles(MutableMapping[str, bytes]):
         self._store = store
         self._files: dict[str, bytes] = {}
         self.key: Final = key
-        self.taken = 0
+        self.used_bytes = 0
         """Bytes of the files, with their names and the overhead of each."""
         self.size = 0
         """Bytes of the files alone."""
@@ -42,8 +42,8 @@ class VolumeFiles(MutableMapping[str, bytes]):
         return self._files[path]
 
     def __setitem__(self, path: str, data: bytes) -> None:
-        more = taken_by(path, data) - taken_by(path, self._files.get(path))
-        if self.is_gone or (more > 0 and more > self.room()):
+        more = bytes_of_file(path, data) - bytes_of_file(path, self._files.get(path))
+        if self.is_gone or (more > 0 and more > self.free_bytes()):
             raise NoSpace
         self.size += len(data) - len(self._files.get(path, b""))
         self._files[path] = data
@@ -52,7 +52,7 @@ class VolumeFiles(MutableMapping[str, bytes]):
     def __delitem__(self, path: str) -> None:
         data = self._files.pop(path)
         self.size -= len(data)
-        self._count(-taken_by(path, data))
+        self._count(-bytes_of_file(path, data))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
@@ -60,13 +60,13 @@ class VolumeFiles(MutableMapping[str, bytes]):
     def __len__(self) -> int:
         return len(self._files)
 
-    def room(self) -> int:
+    def free_bytes(self) -> int:
         """Return the bytes that are left for files."""
-        return min(MOST_IN_VOLUME - self.taken, self._store.room())
+        return min(MOST_IN_VOLUME - self.used_bytes, self._store.free_bytes())
 
     def _count(self, more: int) -> None:
-        self.taken += more
-        self._store.taken += more
+        self.used_bytes += more
+        self._store.used_bytes += more
 
 
 class VolumeStore:
@@ -74,7 +74,7 @@ class VolumeStore:
 
     def __init__(self) -> None:
         self._volumes: dict[VolumeKey, VolumeFiles] = {}
-        self.taken = 0
+        self.used_bytes = 0
 
     def files(self, key: VolumeKey) -> VolumeFiles:
         """Return the files of a volume, for reading and writing. An unknown volume is created."""
@@ -87,9 +87,9 @@ class VolumeStore:
         """Return True if the volume exists."""
         return key in self._volumes
 
-    def room(self) -> int:
+    def free_bytes(self) -> int:
         """Return the bytes that are left for files of all volumes."""
-        return MOST_IN_ALL - self.taken
+        return MOST_IN_ALL - self.used_bytes
 
     def drop(self, key: VolumeKey) -> None:
         """Delete a volume with its files."""

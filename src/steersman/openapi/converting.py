@@ -99,7 +99,7 @@ def _parameter(parameter: Tree) -> Tree:
 
 
 def _schema(schema: Tree) -> Tree:
-    """Convert a schema. In v3 nothing may stand beside a reference, so a reference with siblings moves into `allOf`."""
+    """Convert a schema. In v3 nothing is permitted beside a reference, so a reference with siblings moves into `allOf`."""
     give_way()
     found = dict(schema)
     if isinstance(schema.get("properties"), dict):

@@ -81,7 +81,7 @@ def _member(module: str, field: tables.Field) -> Schema:
     ):
         if value:
             found[name] = value
-    if "$ref" in found:  # so that the description can stand beside the reference
+    if "$ref" in found:  # so that a description is permitted beside the reference
         found["allOf"] = [{"$ref": found.pop("$ref")}]
     return found
 

@@ -1,6 +1,6 @@
 """Path items of v3 and v2 documents, built from operations.
 
-Parameters that all operations of a path share stand once in the path item, as kube-openapi's builders do. Keys are
+Parameters that all operations of a path share are listed once in the path item, as kube-openapi's builders do. Keys are
 sorted.
 """
 

@@ -106,7 +106,7 @@ class KubeletConnection:
 
 
 def _refused(error: Exception) -> None:
-    logger.error("the files for kubelets cannot be used, and those before them count: %s", error)
+    logger.error("the files for kubelets cannot be used, the previous files stay in use: %s", error)
 
 
 @cache

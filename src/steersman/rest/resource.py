@@ -91,7 +91,7 @@ class OtherVersion(Struct, frozen=True):
         return self.kind.version
 
 
-def _same(obj: Any) -> Any:
+def _unchanged(obj: Any) -> Any:
     return obj
 
 
@@ -261,7 +261,7 @@ class Resource(Struct, Generic[T, S], frozen=True, kw_only=True):
     @property
     def versions(self) -> dict[GroupVersionKind, OtherVersion]:
         """Every version including the stored one, which converts to itself."""
-        stored = OtherVersion(self.kind, _same, _same)
+        stored = OtherVersion(self.kind, _unchanged, _unchanged)
         return {each.kind.gvk: each for each in (stored, *self.other_versions)}
 
     @property

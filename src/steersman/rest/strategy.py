@@ -99,7 +99,7 @@ class Strategy(Generic[T, S]):
 
         Subclasses do their own preparation before they call this.
         """
-        keep(new, old, self.resets)
+        restore_fields(new, old, self.resets)
         for path in self.bumps_generation_on:
             if _differs(new, old, path):
                 new.metadata.generation = old.metadata.generation + 1  # type: ignore[attr-defined]
@@ -165,7 +165,7 @@ class StatusStrategy(Strategy[T]):
         super().prepare_for_update(ctx, new, old)
 
 
-def keep(new: Any, old: Any, paths: Iterable[str]) -> None:
+def restore_fields(new: Any, old: Any, paths: Iterable[str]) -> None:
     """Restore the fields on `paths` of `new` to their values in `old`."""
     for path in paths:
         if path == "metadata":

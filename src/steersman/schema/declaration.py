@@ -119,7 +119,7 @@ def schema_errors(
 ) -> list[FieldError]:
     """Return all errors of a version's schema, in upstream's order.
 
-    `status_enabled` tells if there is a status subresource (of that version; of any version if all share one schema).
+    `status_enabled` tells whether there is a status subresource (of that version; of any version if all share one schema).
     """
     errors: list[FieldError] = []
     if status_enabled:

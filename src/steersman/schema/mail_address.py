@@ -106,7 +106,7 @@ class _Parser:
         return True
 
     def _is_strict_atom(self) -> bool:
-        """Parse an atom; return True if its dots stand between other characters."""
+        """Parse an atom; return True if its dots are between other characters."""
         atom = self._atom()
         return bool(atom) and ".." not in atom and not atom.startswith(".") and not atom.endswith(".")
 

@@ -208,7 +208,7 @@ class Node:
 
 
 def _as_key(value: Any) -> Any:
-    """Return a hashable that tells all JSON values apart, also true from 1 and 1 from 1.0."""
+    """Return a hashable that differs for all different JSON values, also for true and 1, and for 1 and 1.0."""
     match value:
         case dict():
             return dict, tuple((name, _as_key(member)) for name, member in value.items())

@@ -29,7 +29,7 @@ def native(value: Number) -> Number:
 
 
 def is_json_integer(value: float) -> bool:
-    """Return True if a float counts as an integer: it has at most 53 bits and is one, or lies barely above one."""
+    """Return True if a float counts as an integer: it has at most 53 bits and is one, or is barely above one."""
     if not -_JSON_INTEGER_MAX <= value <= _JSON_INTEGER_MAX:
         return False
     if value.is_integer():

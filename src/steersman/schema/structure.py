@@ -179,7 +179,7 @@ def _nested_said(plain: Schema) -> dict[str, Any]:
 def _validations(plain: Schema, path: Path, *, is_int_or_string: bool, is_first: bool) -> Iterator[FieldError]:
     """Yield the errors in allOf, anyOf, oneOf and not.
 
-    The flags tell if the int-or-string anyOf of the schema, or of the first schema in its allOf, is skipped.
+    The flags determine whether the int-or-string anyOf of the schema, or of the first schema in its allOf, is skipped.
     """
     for junctor in _JUNCTORS:
         if junctor == "anyOf" and is_int_or_string:

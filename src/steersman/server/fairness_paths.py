@@ -57,7 +57,7 @@ async def _dump(rows: Iterable[Row]) -> Response:
 def _described(request: Request) -> RequestDescription:
     info, flow = request.info, request.flow
     assert flow is not None
-    action = info.judged
+    action = info.authorized_action
     version = f"{action.group}/{action.version}" if action.group else action.version
     return RequestDescription(
         flow,

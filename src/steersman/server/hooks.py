@@ -20,7 +20,7 @@ class Hooks:
     def __init__(self) -> None:
         self._post_start: dict[str, Hook] = {}
         self._pre_shutdown: dict[str, Hook] = {}
-        self._done: set[str] = set()
+        self._finished: set[str] = set()
 
     def add_post_start(self, name: str, hook: Hook) -> HealthCheck:
         """Add a start hook; return the health check that passes once the hook has run. Raises ValueError for a taken
@@ -29,7 +29,7 @@ class Hooks:
         if name in self._post_start:
             raise ValueError(f"post-start hook {name} exists already")
         self._post_start[name] = hook
-        return HealthCheck(f"poststarthook/{name}", lambda: None if name in self._done else "not finished")
+        return HealthCheck(f"poststarthook/{name}", lambda: None if name in self._finished else "not finished")
 
     def add_pre_shutdown(self, name: str, hook: Hook) -> None:
         """Add a shutdown hook, which runs before requests are drained. Raises ValueError for a taken name."""
@@ -42,7 +42,7 @@ class Hooks:
 
         async def one(name: str, hook: Hook) -> None:
             await hook()
-            self._done.add(name)
+            self._finished.add(name)
 
         async with asyncio.TaskGroup() as group:
             for name, hook in self._post_start.items():

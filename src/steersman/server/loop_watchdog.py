@@ -168,7 +168,7 @@ class LoopWatchdog:
             stack,
         )
 
-    def _tell_still(self, seconds: float, look: _Sample) -> None:
+    def _report_ongoing(self, seconds: float, look: _Sample) -> None:
         """Log a block in progress; called on the thread, as the event loop may never continue."""
         logger.warning(
             "the loop is held for %.3f s by now by %s: in %s: %s",
@@ -201,7 +201,7 @@ class LoopWatchdog:
                 held = time.monotonic() - self._due
                 if held > STILL and told is not samples:
                     told = samples
-                    self._tell_still(held, samples[-1])
+                    self._report_ongoing(held, samples[-1])
             for each in frames.values():
                 if each.f_globals.get("__name__") not in _WAITING:
                     others.append(_sample(each))

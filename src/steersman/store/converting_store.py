@@ -3,7 +3,7 @@
 The cache has every object in its stored version. Objects from the cache are converted to the version of the request,
 and objects to be stored are converted to the stored version. So a request works in its own version only, like
 upstream's storages of custom resources (one for each version). Conversions for lists and watches are cached with the
-cache's entry; a read of a single object converts anew, like upstream.
+cache's entry; a read of a single object converts again, like upstream.
 """
 
 from __future__ import annotations

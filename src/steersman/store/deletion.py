@@ -33,7 +33,7 @@ _BYTES_AT_ONCE: Final = 1 << 20
 async def delete(
     store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
 ) -> Deleted:
-    """Delete an object or mark it for deletion. The result tells if it is gone (or would be, for a dry run).
+    """Delete an object or mark it for deletion. The result tells whether it is gone (or would be, for a dry run).
 
     Raises StatusError NotFound, Conflict, Invalid, and what `check` raises.
     """

@@ -27,7 +27,7 @@ from steersman.work.yielding import TimeSlice, time_sliced
 
 SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
-"""The number of objects, and their bytes, that are processed between two looks at the clock."""
+"""The number of objects, and their bytes, that are processed between two checks of the clock."""
 _FIRST_PART: Final = 500
 _PART: Final = 5_000
 _PART_BYTES: Final = 4 << 20
@@ -123,7 +123,7 @@ async def _select(found: Sequence[Entry], accept: Accept, limit: int, *, any_lar
 
 
 async def accepted(found: Sequence[Entry], accept: Accept, *, any_large: bool) -> list[Entry]:
-    """Return the accepted entries. `any_large` tells if some of them may be large (Cacher.large)."""
+    """Return the accepted entries. `any_large` tells whether some of them may be large (Cacher.large)."""
     return (await _select(found, accept, 0, any_large=any_large))[0]
 
 

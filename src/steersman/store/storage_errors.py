@@ -32,7 +32,7 @@ class StorageNotReady(StatusError):
 
 
 def not_ready(why: object) -> StorageNotReady:
-    """Return 429; the log has the reason, which the client is not told."""
+    """Return 429; the log has the reason, which is not sent to the client."""
     logger.info("%s", why)
     return StorageNotReady(429, "TooManyRequests", "storage is (re)initializing", retry_after=1)
 

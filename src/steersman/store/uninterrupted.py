@@ -19,7 +19,7 @@ async def uninterrupted(work: Coroutine[Any, Any, R]) -> R:
     """Complete `work` even if the caller is cancelled; a cancelled caller does not learn the result.
 
     Used for a write and the reservations that belong to it: storage commits a started write whether cancelled or not,
-    so only the end of the write tells if the reservations are needed.
+    so it is only known at the end of the write whether the reservations are needed.
     """
     task = asyncio.ensure_future(work)
     try:

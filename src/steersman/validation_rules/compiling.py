@@ -99,7 +99,7 @@ def _compile(
     try:
         expression = compile_expression(text, environment)
     except CompileError as error:
-        compiled.error = f"compilation failed: {_shown(error, scope)}"
+        compiled.error = f"compilation failed: {_error_text(error, scope)}"
         return
     if expression.type is not types.BOOL:
         compiled.error = "cel expression must evaluate to a bool"
@@ -121,7 +121,7 @@ def _compile_message(
     try:
         expression = compile_expression(compiled.rule["messageExpression"], environment)
     except CompileError as error:
-        compiled.message_error = f"messageExpression compilation failed: {_shown(error, scope)}"
+        compiled.message_error = f"messageExpression compilation failed: {_error_text(error, scope)}"
         return
     if expression.type is not types.STRING:
         compiled.message_error = "messageExpression must evaluate to a string"
@@ -134,7 +134,7 @@ def _compile_message(
     compiled.message_cost = expression.estimate(estimator).max
 
 
-def _shown(error: CompileError, scope: RuleScope) -> str:
+def _error_text(error: CompileError, scope: RuleScope) -> str:
     return str(error).replace(scope.name, _SHOWN_ROOT)
 
 

@@ -120,10 +120,10 @@ class DefinitionRules:
         count = facts.sized.most_in_a_request if facts.cardinality is None else facts.cardinality
         yield from self._costs("estimated rule cost", _product(compiled.cost, count), path / "rule")
         if compiled.error is not None:
-            yield invalid(path / "rule", _shown(compiled.rule), compiled.error)
+            yield invalid(path / "rule", _message_form(compiled.rule), compiled.error)
         here = path / "messageExpression"
         if compiled.message_error is not None:
-            yield invalid(here, _shown(compiled.rule), compiled.message_error)
+            yield invalid(here, _message_form(compiled.rule), compiled.message_error)
         elif compiled.message_cost is not None:
             yield from self._costs("estimated messageExpression cost", compiled.message_cost, here)
         if compiled.uses_old_self:
@@ -228,5 +228,5 @@ def _too_expensive(name: str, cost: int, limit: int) -> str:
     )
 
 
-def _shown(rule: Rule) -> Verbatim:
+def _message_form(rule: Rule) -> Verbatim:
     return Verbatim(encode_in_order(rule_form(rule)).decode())

@@ -254,7 +254,7 @@ class _Evaluator:
                 bindings = {**variables, OLD_SELF: Optional(variables[OLD_SELF]) if old is not None else NONE}
             elif compiled.uses_old_self and old is None:
                 continue
-            if self._holds(compiled, compiled.program, bindings, path, kind):
+            if self._is_satisfied(compiled, compiled.program, bindings, path, kind):
                 continue
             error = self._violation(compiled, variables, new, path, node, kind)
             if not compiled.uses_old_self and ratchet.is_same():
@@ -264,7 +264,7 @@ class _Evaluator:
             if evaluation.budget < 0:
                 raise _OutOfBudget
 
-    def _holds(
+    def _is_satisfied(
         self, compiled: CompiledRule, program: Program, variables: Mapping[str, Any], path: Path, kind: str
     ) -> bool:
         """Evaluate a rule; an evaluation error is recorded, and the rule then counts as satisfied."""

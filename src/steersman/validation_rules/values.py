@@ -72,7 +72,7 @@ class Hidden(LazyMap):
         return 1
 
     def equals(self, other: Any) -> bool:
-        return isinstance(other, Hidden) and _same(self.raw, other.raw)
+        return isinstance(other, Hidden) and _equal(self.raw, other.raw)
 
 
 class Object(LazyMap):
@@ -123,7 +123,7 @@ class Object(LazyMap):
             return False
         for name, raw in self.raw.items():
             if self._values is None and name not in self._members:
-                if isinstance(other, Object) and name in other.raw and not _same(raw, other.raw[name]):
+                if isinstance(other, Object) and name in other.raw and not _equal(raw, other.raw[name]):
                     return False
                 continue
             # Upstream looks up the member by its unescaped name, under which some members are not found.
@@ -135,7 +135,7 @@ class Object(LazyMap):
         return True
 
 
-def _same(left: Any, right: Any) -> bool:
+def _equal(left: Any, right: Any) -> bool:
     """Return True if two JSON values are equal; 1 differs from true."""
     return go_json(left) == go_json(right)
 

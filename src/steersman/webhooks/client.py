@@ -123,8 +123,8 @@ class WebhookClient:
         raise AssertionError("every attempt returns or raises")
 
     async def post_with_timeout(self, body: bytes, seconds: float) -> bytes:
-        """Post `body` in one attempt within `seconds`, which the webhook is told in the query. Return the response
-        body.
+        """Post `body` in one attempt within `seconds`, a time limit that is also sent in the query. Return the
+        response body.
 
         Raises WebhookError, StatusError.
         """

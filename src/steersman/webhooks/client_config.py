@@ -22,7 +22,7 @@ from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls, fixed
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, always_with, client_tls
 
 LocateService = Callable[[str, str, int], Awaitable[Address]]
 """Function (namespace, name, port) -> the address to connect to. Raises StatusError."""
@@ -45,14 +45,14 @@ class ClientConfig(Struct, frozen=True):
 
 
 def client_config_of(
-    given: apiextensions.WebhookClientConfig | admissionregistration.WebhookClientConfig,
+    config: apiextensions.WebhookClientConfig | admissionregistration.WebhookClientConfig,
 ) -> ClientConfig:
     """Return the address of a webhook from its configuration in an API object."""
-    service = given.service
+    service = config.service
     if service is None:
-        return ClientConfig(given.ca_bundle, given.url or "")
+        return ClientConfig(config.ca_bundle, config.url or "")
     key = service.namespace, service.name
-    return ClientConfig(given.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
+    return ClientConfig(config.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
 
 
 def endpoint_of(
@@ -73,14 +73,14 @@ def endpoint_of(
     if config.service is not None:
         namespace, name = config.service
         host, path = f"{name}.{namespace}.svc", config.path or "/"
-        known = login(f"{host}:{config.port}")
+        credentials = login(f"{host}:{config.port}")
         return Endpoint(
             f"https://{host}:{config.port}{path}",
             Address(host, config.port),
             path,
-            _tls(config, known, HTTP1),
+            _tls(config, credentials, HTTP1),
             host,
-            known.credentials,
+            credentials.credentials,
             partial(_locate, locate, namespace, name),
             leave=egress.cluster,
         )
@@ -92,15 +92,15 @@ def endpoint_of(
     target, host = url.path or "/", url.hostname or ""
     if itself is not None and (host, port) == (_OWN_HOST, PORT):
         return _own_endpoint(target, itself)
-    known = login(f"{host}:{port}")
+    credentials = login(f"{host}:{port}")
     protocols = HTTP2 if _is_local(host) else HTTP1
     return Endpoint(
         f"https://{url.netloc}{target}",
         Address(host, port),
         target,
-        _tls(config, known, protocols),
+        _tls(config, credentials, protocols),
         host,
-        known.credentials,
+        credentials.credentials,
         protocols=protocols,
         leave=egress.control_plane,
     )
@@ -146,4 +146,4 @@ def _tls(config: ClientConfig, login: Login, protocols: Protocols) -> ClientTLS:
 @lru_cache(_MAX_CONTEXTS)
 def _shared_tls(authority: bytes, certificate: bytes, key: bytes, protocols: Protocols) -> ClientTLS:
     """Return the TLS context that all webhooks of one CA share: with the system's CAs a context takes a megabyte."""
-    return fixed(client_tls(authority, certificate, key, protocols=protocols))
+    return always_with(client_tls(authority, certificate, key, protocols=protocols))

@@ -213,12 +213,12 @@ def _read(path: Path) -> _Kubeconfig:
     except OSError as error:
         raise KubeconfigError(f"stat {path}: {reason(error)}") from None
     try:
-        given = read_document(data, _KINDS, strict=False, default=("v1", "Config"))
+        config = read_document(data, _KINDS, strict=False, default=("v1", "Config"))
         return _Kubeconfig(
-            clusters=_by_name("Cluster", ((each.name, each.cluster) for each in given.clusters)),
-            users=_by_name("AuthInfo", ((each.name, each.user) for each in given.users)),
-            contexts=_by_name("Context", ((each.name, each.context) for each in given.contexts)),
-            current_context=given.current_context,
+            clusters=_by_name("Cluster", ((each.name, each.cluster) for each in config.clusters)),
+            users=_by_name("AuthInfo", ((each.name, each.user) for each in config.users)),
+            contexts=_by_name("Context", ((each.name, each.context) for each in config.contexts)),
+            current_context=config.current_context,
         )
     except DecodeError as error:
         raise KubeconfigError(f"error loading config file {quote(str(path))}: {error}") from None
@@ -238,9 +238,9 @@ def _by_name(kind: str, items: Iterable[tuple[str, T]]) -> dict[str, T]:
     return found
 
 
-def _check_supported(given: _Cluster | _AuthInfo, path: Path) -> None:
-    for key in _NOT_SUPPORTED[type(given)]:
-        if getattr(given, key):
+def _check_supported(part: _Cluster | _AuthInfo, path: Path) -> None:
+    for key in _NOT_SUPPORTED[type(part)]:
+        if getattr(part, key):
             shown = "as" if key == "as_" else key.replace("_", "-")
             raise KubeconfigError(f"not supported yet: {shown} in {path}")
 
@@ -259,8 +259,8 @@ def load_kubeconfig(path: Path) -> Endpoint:
     user = config.users.get(context.user, _AuthInfo())
     if cluster is None:
         raise KubeconfigError(NO_CONFIGURATION)
-    for given in (cluster, user):
-        _check_supported(given, path)
+    for part in (cluster, user):
+        _check_supported(part, path)
     if not cluster.server:
         raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(context.cluster)}")
     return _endpoint(cluster, user, context, path)
@@ -322,14 +322,14 @@ def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path)
         raise KubeconfigError(f"the server {quote(redacted_url(server))} has no host")
     tls: ClientTLS = client_context
     if url.scheme == "https":
-        tls = fixed(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))
+        tls = always_with(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     server_name = cluster.tls_server_name or url.hostname
     address = Address(url.hostname, port, url.scheme == "https")
-    given, at, _ = url.netloc.rpartition("@")
-    name, colon, password = given.partition(":")
+    credentials, at, _ = url.netloc.rpartition("@")
+    name, colon, password = credentials.partition(":")
     return Endpoint(
-        server.replace(f"{given}@", "", 1) if at else server,
+        server.replace(f"{credentials}@", "", 1) if at else server,
         address,
         target,
         tls,
@@ -346,7 +346,7 @@ def _basic(name: str, password: str) -> Callable[[], str]:
     return lambda: value
 
 
-def fixed(context: ssl.SSLContext) -> ClientTLS:
+def always_with(context: ssl.SSLContext) -> ClientTLS:
     """Return a ClientTLS that uses one context, for a server that is always offered the same protocols."""
     return lambda _: context
 

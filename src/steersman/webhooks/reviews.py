@@ -40,20 +40,21 @@ def decode_review(
     Raises DecodeError with upstream's text.
     """
     media = detect_media(data)
-    api_version, given = peek_type_meta(data, media)
-    wanted = f"{group}/{version}"
+    api_version, stated_kind = peek_type_meta(data, media)
+    wanted_version = f"{group}/{version}"
     try:
         parse_group_version(api_version)
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
-    actual = (api_version or wanted, given or kind)
+    actual = (api_version or wanted_version, stated_kind or kind)
     if actual not in registered:
         raise DecodeError(no_kind_registered(actual[1], actual[0]))
     found = actual[0].rpartition("/")[2]
     if media == "yaml":
         data = yaml_as_json(data)
-    review = _decode(cls, data, found, kind) if actual[1] == kind else None  # what is wrong in it is told first
-    if review is None or actual != (wanted, kind):
+    # Errors of decoding come before that of another version.
+    review = _decode(cls, data, found, kind) if actual[1] == kind else None
+    if review is None or actual != (wanted_version, kind):
         raise DecodeError(f"converting ({found}.{actual[1]}) to ({version}.{kind}): unknown conversion")
     return review
 
@@ -64,5 +65,6 @@ def _decode(cls: type[R], data: bytes, version: str, kind: str) -> R:
     except DecodeError as error:
         if version == "v1":
             raise
-        own = kind.removesuffix("Review")  # what its types begin with; those of other groups keep their version
+        # Prefix of this group's types; only they get the version of the response.
+        own = kind.removesuffix("Review")
         raise DecodeError(str(error).replace(f" v1.{own}", f" {version}.{own}")) from None

@@ -33,7 +33,7 @@ def rule(**members: Any) -> RuleWithOperations:
     return RuleWithOperations(**everything | members)
 
 
-def named(*names: str, **members: Any) -> NamedRuleWithOperations:
+def named_rule(*names: str, **members: Any) -> NamedRuleWithOperations:
     everything = {"operations": ["*"], "api_groups": ["*"], "api_versions": ["*"], "resources": ["*"]}
     return NamedRuleWithOperations(**everything | members, resource_names=list(names))
 
@@ -53,7 +53,7 @@ def request(
     return Attributes(operation, ME, action, GroupVersionKind(group, version, kind), name)
 
 
-def is_met(mapper: RESTMapper, asked: RuleWithOperations, attributes: Attributes) -> bool:
+def is_matched(mapper: RESTMapper, asked: RuleWithOperations, attributes: Attributes) -> bool:
     return bool(RuleIndex([Entry("it", [asked])], mapper).matching(attributes))
 
 
@@ -77,7 +77,7 @@ def is_met(mapper: RESTMapper, asked: RuleWithOperations, attributes: Attributes
     ],
 )
 def test_what_a_rule_says_of_a_pod(mapper: RESTMapper, members: dict[str, Any], met: bool) -> None:
-    assert is_met(mapper, rule(**members), request("pods")) is met
+    assert is_matched(mapper, rule(**members), request("pods")) is met
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_what_a_rule_says_of_a_pod(mapper: RESTMapper, members: dict[str, Any], 
     [(["*"], False), (["pods"], False), (["pods/*"], True), (["*/status"], True), (["*/*"], True), (["*/log"], False)],
 )
 def test_subresources_are_matched_as_such_only(mapper: RESTMapper, resources: list[str], met: bool) -> None:
-    assert is_met(mapper, rule(resources=resources), request("pods", subresource="status")) is met
+    assert is_matched(mapper, rule(resources=resources), request("pods", subresource="status")) is met
 
 
 def test_namespaces_are_in_no_namespace(mapper: RESTMapper) -> None:
     asked = request("namespaces", namespace="it", name="it")  # as upstream, a Namespace is in itself
-    assert is_met(mapper, rule(scope="Cluster"), asked)
-    assert not is_met(mapper, rule(scope="Namespaced"), asked)
+    assert is_matched(mapper, rule(scope="Cluster"), asked)
+    assert not is_matched(mapper, rule(scope="Namespaced"), asked)
 
 
 @pytest.mark.parametrize("equivalent", [True, False])
@@ -120,8 +120,8 @@ def test_events_are_the_same_in_both_groups(mapper: RESTMapper) -> None:
 
 
 def test_names_and_exclusions_of_policies(mapper: RESTMapper) -> None:
-    by_name = Entry("named", [named("a", "b")])
-    but_one = Entry("all but one", [named()], excluded=[named("a")])
+    by_name = Entry("named", [named_rule("a", "b")])
+    but_one = Entry("all but one", [named_rule()], excluded=[named_rule("a")])
     without = Entry("everything", (), all_without_rules=True)
     index = RuleIndex([by_name, but_one, without], mapper)
     assert [value for value, _ in index.matching(request("pods", name="a"))] == ["named", "everything"]

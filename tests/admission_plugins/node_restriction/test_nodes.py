@@ -34,7 +34,7 @@ def a_node(labels: dict[str, str] | None = None, **spec: object) -> Node:
         ("beta.kubernetes.io/arch", True),
     ],
 )
-def test_labels_of_its_own(label, is_own):
+def test_labels_of_its_own(label: str, is_own: bool) -> None:
     with_it, without = a_node({label: "a"}), a_node()
     assert (forbidden_in_new_node("n", with_it) == "") is is_own
     for old, new in ((without, with_it), (with_it, without), (with_it, a_node({label: "b"}))):
@@ -42,13 +42,13 @@ def test_labels_of_its_own(label, is_own):
     assert forbidden_in_node("n", with_it, with_it) == ""
 
 
-def test_labels_are_told_in_order():
+def test_labels_are_told_in_order() -> None:
     node = a_node({"node-restriction.kubernetes.io/a": "", "k8s.io/b": "", "mine": ""})
     told = 'node "n" is not allowed to set the following labels: k8s.io/b, node-restriction.kubernetes.io/a'
     assert forbidden_in_new_node("n", node) == told
 
 
-def test_taints_and_owners_are_not_its_own():
+def test_taints_and_owners_are_not_its_own() -> None:
     taint = a_node(taints=[{"key": "k", "effect": "NoSchedule"}])
     assert forbidden_in_new_node("n", taint) == ""
     assert forbidden_in_node("n", taint, a_node()) == 'node "n" is not allowed to modify taints'
@@ -59,7 +59,7 @@ def test_taints_and_owners_are_not_its_own():
     assert forbidden_in_node("n", a_node(), owned) == 'node "n" is not allowed to modify ownerReferences'
 
 
-def test_where_its_configuration_is_is_not_its_own():
+def test_where_its_configuration_is_is_not_its_own() -> None:
     source = a_node(configSource={"configMap": {"namespace": "x", "name": "y", "kubeletConfigKey": "z"}})
     assert "non-nil configSource" in forbidden_in_new_node("n", source)
     assert "configSource" in forbidden_in_node("n", a_node(), source)

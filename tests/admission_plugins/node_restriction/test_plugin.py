@@ -17,7 +17,7 @@ from steersman.registry.core.pods.pods import PODS
 from tests.admission_plugins.writes import refusal, write_of
 
 
-class NothingThere:
+class EmptyResource:
     """A resource without objects."""
 
     def read_cached(self, namespace: str, name: str, reading: Any) -> None:
@@ -25,7 +25,7 @@ class NothingThere:
 
 
 def plugin() -> NodeRestriction:
-    nothing: Any = NothingThere()
+    nothing: Any = EmptyResource()
     return NodeRestriction(nothing, nothing, nothing, lambda old, new: "")
 
 

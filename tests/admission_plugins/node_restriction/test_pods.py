@@ -19,23 +19,23 @@ OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controlle
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 
-def a_mirror(spec: dict[str, Any] | None = None, **metadata: Any) -> Pod:
+def make_mirror_pod(spec: dict[str, Any] | None = None, **metadata: Any) -> Pod:
     return make_pod(
         {"nodeName": "n", **(spec or {})}, **{"annotations": MIRROR, "ownerReferences": [OWNER], **metadata}
     )
 
 
-def why(pod: Pod) -> str:
+def refusal_text(pod: Pod) -> str:
     return forbidden_in_mirror_pod("n", pod, lambda node: "u") or forbidden_in_spec_of_mirror_pod("n", pod)
 
 
-def test_a_mirror_pod_of_its_own_may_be_made():
+def test_a_mirror_pod_of_its_own_may_be_made() -> None:
     volumes = [
         {"name": "a", "hostPath": {"path": "/"}},
         {"name": "b", "emptyDir": {}},
         {"name": "c", "projected": {"sources": [{"downwardAPI": {"items": []}}]}},
     ]
-    assert why(a_mirror({"volumes": volumes})) == ""
+    assert refusal_text(make_mirror_pod({"volumes": volumes})) == ""
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def test_a_mirror_pod_of_its_own_may_be_made():
         ({"ownerReferences": [{**OWNER, "uid": "v"}]}, "node n UID mismatch: expected v got u"),
     ],
 )
-def test_others_may_not(change, reason):
-    assert reason in why(a_mirror(**change))
+def test_others_may_not(change: dict[str, Any], reason: str) -> None:
+    assert reason in refusal_text(make_mirror_pod(**change))
 
 
-def of_volume(**source: Any) -> dict[str, Any]:
+def spec_with_volume(**source: Any) -> dict[str, Any]:
     return {"volumes": [{"name": "v", **source}]}
 
 
-def of_variable(**source: Any) -> dict[str, Any]:
+def spec_with_variable(**source: Any) -> dict[str, Any]:
     return {"containers": [{**CONTAINER, "env": [{"name": "A", "valueFrom": source}]}]}
 
 
@@ -67,28 +67,31 @@ def of_variable(**source: Any) -> dict[str, Any]:
     [
         ({"serviceAccountName": "a"}, "serviceaccounts"),
         ({"imagePullSecrets": [{"name": "s"}]}, "secrets"),
-        (of_variable(secretKeyRef={"name": "s", "key": "k"}), "secrets"),
-        (of_variable(configMapKeyRef={"name": "s", "key": "k"}), "configmaps"),
+        (spec_with_variable(secretKeyRef={"name": "s", "key": "k"}), "secrets"),
+        (spec_with_variable(configMapKeyRef={"name": "s", "key": "k"}), "configmaps"),
         ({"resourceClaims": [{"name": "r", "resourceClaimName": "rc"}]}, "resourceclaims"),
-        (of_volume(secret={"secretName": "s"}), "secrets"),
-        (of_volume(configMap={"name": ""}), "configmaps (via configmap volumes)"),
-        (of_volume(csi={"driver": "d"}), "csidrivers (via CSI volumes)"),
-        (of_volume(glusterfs={"endpoints": "e", "path": "p"}), "endpoints (via glusterFS volumes)"),
-        (of_volume(persistentVolumeClaim={"claimName": "c"}), "persistentvolumeclaims"),
-        (of_volume(ephemeral={"volumeClaimTemplate": {"spec": {}}}), "persistentvolumeclaims (via ephemeral volumes)"),
+        (spec_with_volume(secret={"secretName": "s"}), "secrets"),
+        (spec_with_volume(configMap={"name": ""}), "configmaps (via configmap volumes)"),
+        (spec_with_volume(csi={"driver": "d"}), "csidrivers (via CSI volumes)"),
+        (spec_with_volume(glusterfs={"endpoints": "e", "path": "p"}), "endpoints (via glusterFS volumes)"),
+        (spec_with_volume(persistentVolumeClaim={"claimName": "c"}), "persistentvolumeclaims"),
         (
-            of_volume(projected={"sources": [{"serviceAccountToken": {"path": "t"}}]}),
+            spec_with_volume(ephemeral={"volumeClaimTemplate": {"spec": {}}}),
+            "persistentvolumeclaims (via ephemeral volumes)",
+        ),
+        (
+            spec_with_volume(projected={"sources": [{"serviceAccountToken": {"path": "t"}}]}),
             "serviceaccounts (via projected volumes)",
         ),
-        (of_volume(projected={"sources": [{"clusterTrustBundle": {"path": "t"}}]}), "clustertrustbundles"),
+        (spec_with_volume(projected={"sources": [{"clusterTrustBundle": {"path": "t"}}]}), "clustertrustbundles"),
     ],
 )
-def test_a_mirror_pod_names_no_objects(spec, what):
-    assert why(a_mirror(spec)) == f'node "n" can not create pods that reference {what}'
+def test_a_mirror_pod_names_no_objects(spec: Any, what: str) -> None:
+    assert refusal_text(make_mirror_pod(spec)) == f'node "n" can not create pods that reference {what}'
 
 
-def test_a_volume_of_no_kind():
-    assert "unknown volume type" in why(a_mirror(of_volume()))
+def test_a_volume_of_no_kind() -> None:
+    assert "unknown volume type" in refusal_text(make_mirror_pod(spec_with_volume()))
 
 
 def with_status(status: dict[str, Any], node: str = "n", **metadata: Any) -> Pod:
@@ -110,7 +113,7 @@ def with_status(status: dict[str, Any], node: str = "n", **metadata: Any) -> Pod
         ),
     ],
 )
-def test_what_may_be_said_of_a_pod(old, new, reason):
+def test_what_may_be_said_of_a_pod(old: Any, new: Any, reason: str) -> None:
     found = forbidden_in_status("n", old, new)
     assert reason in found
     assert bool(found) is bool(reason)

@@ -24,7 +24,7 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 FOREIGN = "can only create a node CSR with CN=system:node:n"
 
 
-def a_request(*names: str, signer: str = "kubernetes.io/kubelet-serving") -> CertificateSigningRequest:
+def make_request(*names: str, signer: str = "kubernetes.io/kubelet-serving") -> CertificateSigningRequest:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names])
     pem = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(KEY, hashes.SHA256())
     spec = CertificateSigningRequestSpec(request=pem.public_bytes(Encoding.PEM), signer_name=signer)
@@ -34,26 +34,26 @@ def a_request(*names: str, signer: str = "kubernetes.io/kubelet-serving") -> Cer
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (a_request("system:node:n"), ""),
-        (a_request("system:node:n", signer="kubernetes.io/kube-apiserver-client-kubelet"), ""),
-        (a_request("system:node:m"), FOREIGN),
-        (a_request(), FOREIGN),
-        (a_request("system:node:n", "admin"), FOREIGN),
-        (a_request("anybody", signer="acme.com/other"), ""),
+        (make_request("system:node:n"), ""),
+        (make_request("system:node:n", signer="kubernetes.io/kube-apiserver-client-kubelet"), ""),
+        (make_request("system:node:m"), FOREIGN),
+        (make_request(), FOREIGN),
+        (make_request("system:node:n", "admin"), FOREIGN),
+        (make_request("anybody", signer="acme.com/other"), ""),
     ],
 )
-def test_a_node_is_none_but_itself(request_, why):
+def test_a_node_is_none_but_itself(request_: Any, why: Any) -> None:
     assert forbidden_in_request("n", request_) == why
 
 
-def test_what_cannot_be_read_is_refused():
+def test_what_cannot_be_read_is_refused() -> None:
     spec = CertificateSigningRequestSpec(request=b"x", signer_name="kubernetes.io/kubelet-serving")
     assert forbidden_in_request("n", CertificateSigningRequest(spec=spec)).startswith("unable to parse csr: ")
 
 
 @pytest.mark.usefixtures("large_request")
 async def test_a_large_request_is_read_beside_the_loop() -> None:
-    made = a_request("system:node:n", *["other"] * 1000)
+    made = make_request("system:node:n", *["other"] * 1000)
     made.metadata.name = "r"
     attributes = write_of(CERTIFICATE_SIGNING_REQUESTS, made)
     attributes.user = UserInfo("system:node:n", groups=("system:nodes",))

@@ -17,7 +17,7 @@ from steersman.machinery.codec.serializer import from_plain
 from tests.admission_plugins.pods_and_namespaces import a_write, make_pod
 
 
-class Stored:
+class StoredObjects:
     """Objects by namespace and name."""
 
     def __init__(self, **objects: Any) -> None:
@@ -27,7 +27,7 @@ class Stored:
         return self.objects.get(name)
 
 
-class Rights:
+class AudienceAuthorizer:
     """An authorizer that allows one audience, and records its requests."""
 
     def __init__(self, audience: str = "", error: str = "") -> None:
@@ -50,12 +50,12 @@ VOLUMES = {
 DRIVER = from_plain(CSIDriver, {"spec": {"tokenRequests": [{"audience": "for-driver"}]}})
 
 
-async def forbidden(volumes: list[dict[str, Any]], *audiences: str, rights: Rights | None = None) -> str:
+async def refusal_text(volumes: list[dict[str, Any]], *audiences: str, rights: AudienceAuthorizer | None = None) -> str:
     named = [{"name": "v", **each} for each in volumes]
-    claims: Any = Stored(c=CLAIM, gone=from_plain(PersistentVolumeClaim, {"spec": {"volumeName": "none"}}))
-    drivers: Any = Stored(**{"d": DRIVER, "disk.csi.azure.com": DRIVER})
-    found: Any = Stored(**VOLUMES)
-    judge = Audiences(rights or Rights(), claims, found, drivers)
+    claims: Any = StoredObjects(c=CLAIM, gone=from_plain(PersistentVolumeClaim, {"spec": {"volumeName": "none"}}))
+    drivers: Any = StoredObjects(**{"d": DRIVER, "disk.csi.azure.com": DRIVER})
+    found: Any = StoredObjects(**VOLUMES)
+    judge = Audiences(rights or AudienceAuthorizer(), claims, found, drivers)
     account: Any = SimpleNamespace(metadata=SimpleNamespace(name="sa", namespace="ns"))
     record = a_write(account, resource="serviceaccounts", subresource="token")
     return await judge.forbidden(audiences, make_pod({"volumes": named}), record)
@@ -74,34 +74,34 @@ PROJECTED = {"projected": {"sources": [{"serviceAccountToken": {"path": "t", "au
         ({"azureDisk": {"diskName": "a", "diskURI": "b"}}, "for-driver"),
     ],
 )
-async def test_what_volumes_of_the_pod_name(volume, audience):
-    assert await forbidden([volume], audience) == ""
-    assert "not found in pod spec volume" in await forbidden([volume], "another")
+async def test_what_volumes_of_the_pod_name(volume: Any, audience: str) -> None:
+    assert await refusal_text([volume], audience) == ""
+    assert "not found in pod spec volume" in await refusal_text([volume], "another")
 
 
-async def test_what_rights_allow():
-    rights = Rights("another")
-    assert await forbidden([PROJECTED], "another", rights=rights) == ""
+async def test_what_rights_allow() -> None:
+    rights = AudienceAuthorizer("another")
+    assert await refusal_text([PROJECTED], "another", rights=rights) == ""
     action = rights.asked[0].action
     assert (action.verb, action.version, action.resource) == ("request-serviceaccounts-token-audience", "v1", "another")
     assert (action.namespace, action.name) == ("ns", "sa")
 
 
-async def test_no_more_than_one():
-    assert await forbidden([PROJECTED], "vault", "other") == "node may only request 0 or 1 audiences"
+async def test_no_more_than_one() -> None:
+    assert await refusal_text([PROJECTED], "vault", "other") == "node may only request 0 or 1 audiences"
 
 
-async def test_what_is_missing_is_told():
-    told = await forbidden([{"persistentVolumeClaim": {"claimName": "nosuch"}}], "a")
+async def test_what_is_missing_is_told() -> None:
+    told = await refusal_text([{"persistentVolumeClaim": {"claimName": "nosuch"}}], "a")
     assert told == 'error validating audience "a": persistentvolumeclaim "nosuch" not found'
-    told = await forbidden([{"persistentVolumeClaim": {"claimName": "gone"}}, {"csi": {"driver": "x"}}], "a")
+    told = await refusal_text([{"persistentVolumeClaim": {"claimName": "gone"}}, {"csi": {"driver": "x"}}], "a")
     assert told == (
         'error validating audience "a": [persistentvolume "none" not found, csidriver.storage.k8s.io "x" not found]'
     )
 
 
-async def test_an_authorizer_that_fails_allows_nothing():
-    told = await forbidden([], "a", rights=Rights(error="down"))
+async def test_an_authorizer_that_fails_allows_nothing() -> None:
+    told = await refusal_text([], "a", rights=AudienceAuthorizer(error="down"))
     assert told == (
         'audience "a" not found in pod spec volume, error authorizing alice to request tokens for this audience: down'
     )
@@ -116,7 +116,7 @@ async def test_an_authorizer_that_fails_allows_nothing():
         (BoundObjectReference(api_version="v1", kind="Pod", name="p", uid="u"), ""),
     ],
 )
-def test_a_token_is_a_pods(reference, why):
+def test_a_token_is_a_pods(reference: BoundObjectReference | None, why: str) -> None:
     found = forbidden_in_token_request(reference)
     assert why in found
     assert bool(found) is bool(why)

@@ -18,12 +18,12 @@ FINE = {
 }
 
 
-def found(level: str, spec: dict[str, Any], minor: int = LATEST, **annotations: str) -> str:
+def violation_texts(level: str, spec: dict[str, Any], minor: int = LATEST, **annotations: str) -> str:
     pod = make_pod(spec, annotations={key.replace("__", "/"): value for key, value in annotations.items()})
     return details(violations(LevelVersion(level, minor), pod.metadata, pod.spec))
 
 
-def secured(**context: Any) -> dict[str, Any]:
+def spec_with_context(**context: Any) -> dict[str, Any]:
     """Return a spec with a container and an init container that have this security context."""
     inner = {"securityContext": context}
     return {"initContainers": [CONTAINER | {"name": "i"} | inner], "containers": [CONTAINER | inner]}
@@ -46,13 +46,16 @@ BASELINE_VIOLATIONS = [
         {"containers": [CONTAINER | {"livenessProbe": {"httpGet": {"port": 1, "host": "h"}}}]},
         'probe or lifecycle host (container "c" uses probe or lifecycle host "h")',
     ),
-    (secured(privileged=True), 'privileged (containers "i", "c" must not set securityContext.privileged=true)'),
     (
-        secured(procMount="Unmasked"),
+        spec_with_context(privileged=True),
+        'privileged (containers "i", "c" must not set securityContext.privileged=true)',
+    ),
+    (
+        spec_with_context(procMount="Unmasked"),
         'procMount (containers "i", "c" must not set securityContext.procMount to "Unmasked")',
     ),
     (
-        secured(capabilities={"add": ["SYS_ADMIN", "CHOWN", "NET_RAW"]}),
+        spec_with_context(capabilities={"add": ["SYS_ADMIN", "CHOWN", "NET_RAW"]}),
         'non-default capabilities (containers "i", "c" must not include "NET_RAW", "SYS_ADMIN" in '
         "securityContext.capabilities.add)",
     ),
@@ -62,7 +65,7 @@ BASELINE_VIOLATIONS = [
         "not be set)",
     ),
     (
-        {"securityContext": {"seccompProfile": UNCONFINED}} | secured(seccompProfile=UNCONFINED),
+        {"securityContext": {"seccompProfile": UNCONFINED}} | spec_with_context(seccompProfile=UNCONFINED),
         'seccompProfile (pod and containers "i", "c" must not set securityContext.seccompProfile.type to "Unconfined")',
     ),
     (
@@ -101,34 +104,34 @@ RESTRICTED_VIOLATIONS = [
 
 
 @pytest.mark.parametrize(("spec", "text"), BASELINE_VIOLATIONS)
-def test_what_baseline_forbids(spec, text):
-    assert found(BASELINE, spec) == text
-    assert found(PRIVILEGED, spec) == ""
+def test_what_baseline_forbids(spec: Any, text: Any) -> None:
+    assert violation_texts(BASELINE, spec) == text
+    assert violation_texts(PRIVILEGED, spec) == ""
 
 
 @pytest.mark.parametrize(("spec", "text"), RESTRICTED_VIOLATIONS)
-def test_what_restricted_forbids_beyond_that(spec, text):
-    assert found(RESTRICTED, spec) == text
-    assert found(BASELINE, spec) == ""
+def test_what_restricted_forbids_beyond_that(spec: Any, text: Any) -> None:
+    assert violation_texts(RESTRICTED, spec) == text
+    assert violation_texts(BASELINE, spec) == ""
 
 
-def test_what_is_fine_is_fine_in_every_version():
-    assert [minor for minor in (*range(60), LATEST) if found(RESTRICTED, FINE, minor)] == []
+def test_what_is_fine_is_fine_in_every_version() -> None:
+    assert [minor for minor in (*range(60), LATEST) if violation_texts(RESTRICTED, FINE, minor)] == []
 
 
 APP_ARMOR = "container.apparmor.security.beta.kubernetes.io__c"
 SECCOMP = "seccomp.security.alpha.kubernetes.io__pod"
 
 
-def test_annotations_of_old():
-    assert found(BASELINE, {}, **{APP_ARMOR: "unconfined"}) == (
+def test_annotations_of_old() -> None:
+    assert violation_texts(BASELINE, {}, **{APP_ARMOR: "unconfined"}) == (
         "forbidden AppArmor profile (annotation must not set AppArmor profile type to "
         '"container.apparmor.security.beta.kubernetes.io/c="unconfined"")'
     )
-    assert found(BASELINE, {}, 18, **{SECCOMP: "unconfined"}) == (
+    assert violation_texts(BASELINE, {}, 18, **{SECCOMP: "unconfined"}) == (
         'seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined")'
     )
-    assert found(BASELINE, {}, 19, **{SECCOMP: "unconfined"}) == ""
+    assert violation_texts(BASELINE, {}, 19, **{SECCOMP: "unconfined"}) == ""
 
 
 USER_NAMESPACE = {"hostUsers": False}
@@ -142,14 +145,14 @@ WINDOWS = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}}
         (BASELINE, with_sysctl("net.ipv4.tcp_keepalive_time"), 28, 29),
         (BASELINE, with_sysctl("net.ipv4.tcp_rmem"), 31, 32),
         (BASELINE, {"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}}, 30, 31),
-        (BASELINE, USER_NAMESPACE | secured(procMount="Unmasked"), 34, 35),
+        (BASELINE, USER_NAMESPACE | spec_with_context(procMount="Unmasked"), 34, 35),
         (RESTRICTED, AS_ROOT | USER_NAMESPACE, 34, 35),
         (RESTRICTED, WINDOWS, 24, 25),
     ],
 )
-def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
-    assert found(level, spec, last_refused) != ""
-    assert found(level, spec, first_allowed) == ""
+def test_what_newer_versions_allow(level: Any, spec: Any, last_refused: int, first_allowed: int) -> None:
+    assert violation_texts(level, spec, last_refused) != ""
+    assert violation_texts(level, spec, first_allowed) == ""
 
 
 @pytest.mark.parametrize(
@@ -160,21 +163,21 @@ def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
         (RESTRICTED, AS_ROOT, 22, 23),
     ],
 )
-def test_what_newer_versions_forbid(level, spec, last_allowed, first_refused):
-    assert found(level, spec, last_allowed) == ""
-    assert found(level, spec, first_refused) != ""
+def test_what_newer_versions_forbid(level: Any, spec: Any, last_allowed: int, first_refused: int) -> None:
+    assert violation_texts(level, spec, last_allowed) == ""
+    assert violation_texts(level, spec, first_refused) != ""
 
 
-def test_an_unmasked_proc_is_never_restricted_though_baseline_allows_it_in_user_namespaces():
+def test_an_unmasked_proc_is_never_restricted_though_baseline_allows_it_in_user_namespaces() -> None:
     spec = FINE | USER_NAMESPACE
     spec["containers"] = [
         CONTAINER | {"securityContext": {**FINE["containers"][0]["securityContext"], "procMount": "Unmasked"}}
     ]
-    assert found(BASELINE, spec) == ""
-    assert found(RESTRICTED, spec).startswith("procMount (")
+    assert violation_texts(BASELINE, spec) == ""
+    assert violation_texts(RESTRICTED, spec).startswith("procMount (")
 
 
-def test_the_table_is_in_order():
+def test_the_table_is_in_order() -> None:
     assert [(each.level != BASELINE, each.id) for each in CHECKS] == sorted(
         (each.level != BASELINE, each.id) for each in CHECKS
     )
@@ -184,6 +187,6 @@ def test_the_table_is_in_order():
         assert {each.id for each in CHECKS if each.level == BASELINE} >= {*check.overrides}
 
 
-def test_violations_in_few_words_and_in_many():
+def test_violations_in_few_words_and_in_many() -> None:
     both = [Violation("one", "this"), Violation("two")]
     assert (reasons(both), details(both)) == ("one, two", "one (this), two")

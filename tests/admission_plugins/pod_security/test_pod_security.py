@@ -17,6 +17,7 @@ from steersman.api.core.v1 import Namespace, Pod, ReplicationController
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.metrics import Registry
+from steersman.testing import Client
 from tests.admission_plugins.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -29,12 +30,12 @@ def labels(**modes: str) -> dict[str, str]:
     return {PREFIX + mode.replace("_", "-"): value for mode, value in modes.items()}
 
 
-def known(**modes: str) -> NamespaceState:
+def namespace_state(**modes: str) -> NamespaceState:
     """Return the state of a namespace with these labels."""
     return NamespaceState("Active", labels(**modes))
 
 
-async def each_of(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:
+async def iterate_pods(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:
     """Yield pods as the server passes them to the plugin, marked as small."""
     for pod in pods:
         yield pod, None
@@ -45,16 +46,18 @@ def metrics() -> PodSecurityMetrics:
 
 
 def plugin(*pods: Pod, **modes: str) -> PodSecurity:
-    return PodSecurity({"ns": known(**modes)}.get, lambda namespace: (len(pods), each_of(pods)), metrics())
+    return PodSecurity(
+        {"ns": namespace_state(**modes)}.get, lambda namespace: (len(pods), iterate_pods(pods)), metrics()
+    )
 
 
-async def test_without_labels_any_pod_will_do():
+async def test_without_labels_any_pod_will_do() -> None:
     assert policy_of({"app": "a"}) is NO_POLICY
     record = await admitted(plugin(), a_write(make_pod(HOST)))
     assert record.warnings == []
 
 
-async def test_a_pod_that_violates_what_is_enforced_is_refused():
+async def test_a_pod_that_violates_what_is_enforced_is_refused() -> None:
     error = await refusal(plugin(enforce="baseline"), a_write(make_pod(HOST)))
     assert (error.code, error.message) == (
         403,
@@ -63,7 +66,7 @@ async def test_a_pod_that_violates_what_is_enforced_is_refused():
     await admitted(plugin(enforce="baseline"), a_write(make_pod()))
 
 
-async def test_every_violation_is_told_in_order():
+async def test_every_violation_is_told_in_order() -> None:
     error = await refusal(plugin(enforce="restricted", enforce_version="v1.24"), a_write(make_pod(HOST)))
     assert error.message == (
         'pods "p" is forbidden: violates PodSecurity "restricted:v1.24": host namespaces (hostNetwork=true), '
@@ -75,14 +78,14 @@ async def test_every_violation_is_told_in_order():
     )
 
 
-async def test_what_is_to_be_warned_of_is_warned_of():
+async def test_what_is_to_be_warned_of_is_warned_of() -> None:
     record = await admitted(plugin(warn="baseline", warn_version="v1.20"), a_write(make_pod(HOST)))
     assert record.warnings == [f'would violate PodSecurity "baseline:v1.20": {HOST_TEXT}']
     record = await admitted(plugin(audit="restricted"), a_write(make_pod(HOST)))
     assert record.warnings == []
 
 
-async def test_templates_are_only_warned_of():
+async def test_templates_are_only_warned_of() -> None:
     template = {"spec": {**HOST, "containers": [CONTAINER]}}
     deployment = from_plain(Deployment, {"metadata": {"name": "d", "namespace": "ns"}, "spec": {"template": template}})
 
@@ -97,7 +100,7 @@ async def test_templates_are_only_warned_of():
     assert (await admitted(plugin(warn="baseline"), a_write(bare, resource="replicationcontrollers"))).warnings == []
 
 
-async def test_only_updates_that_run_something_else_are_looked_at():
+async def test_only_updates_that_run_something_else_are_looked_at() -> None:
     strict = plugin(enforce="baseline")
     old = make_pod(HOST)
     await admitted(strict, an_update(make_pod(HOST, labels={"a": "b"}), old))
@@ -126,22 +129,22 @@ async def test_only_updates_that_run_something_else_are_looked_at():
         ({"enforce": "baseline", "warn": "nonsense"}, "baseline:latest", "privileged:latest"),
     ],
 )
-def test_labels_and_what_they_leave_out(modes, enforce, warn):
+def test_labels_and_what_they_leave_out(modes: dict[str, Any], enforce: str, warn: str) -> None:
     policy = policy_of(labels(**modes))
     assert (str(policy.enforce), str(policy.warn)) == (enforce, warn)
 
 
-def a_namespace(name: str = "ns", **modes: str) -> Namespace:
+def make_namespace(name: str = "ns", **modes: str) -> Namespace:
     return from_plain(Namespace, {"metadata": {"name": name, "labels": labels(**modes)}})
 
 
-async def change(security: PodSecurity, old: Namespace, new: Namespace) -> list[str]:
+async def warnings_of_update(security: PodSecurity, old: Namespace, new: Namespace) -> list[str]:
     """Return the warnings of an update of the namespace."""
     return (await admitted(security, an_update(new, old, resource="namespaces", namespace="ns"))).warnings
 
 
-async def test_labels_that_say_nothing_known_are_refused():
-    bad = a_namespace(enforce="strict", warn_version="1.2")
+async def test_labels_that_say_nothing_known_are_refused() -> None:
+    bad = make_namespace(enforce="strict", warn_version="1.2")
     error = await refusal(plugin(), a_write(bad, resource="namespaces", namespace="ns"))
     assert (error.code, error.message) == (
         422,
@@ -149,8 +152,8 @@ async def test_labels_that_say_nothing_known_are_refused():
         "must be one of privileged, baseline, restricted, metadata.labels[pod-security.kubernetes.io/warn-version]: "
         'Invalid value: "1.2": must be "latest" or "v1.x"]',
     )
-    await refusal(plugin(), an_update(bad, a_namespace(), resource="namespaces", namespace="ns"))
-    assert await change(plugin(), bad, bad) == []
+    await refusal(plugin(), an_update(bad, make_namespace(), resource="namespaces", namespace="ns"))
+    assert await warnings_of_update(plugin(), bad, bad) == []
 
 
 def owned(name: str, uid: str, spec: dict[str, Any]) -> Pod:
@@ -158,7 +161,7 @@ def owned(name: str, uid: str, spec: dict[str, Any]) -> Pod:
     return make_pod(spec, name=name, ownerReferences=[reference])
 
 
-async def test_a_stricter_label_tells_of_the_pods_that_are_there():
+async def test_a_stricter_label_tells_of_the_pods_that_are_there() -> None:
     pods = [
         make_pod(name="good"),
         make_pod(HOST, name="b"),
@@ -166,7 +169,7 @@ async def test_a_stricter_label_tells_of_the_pods_that_are_there():
         make_pod({"hostPID": True, "volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, name="c"),
         *(owned(f"r{number}", "u", {"hostIPC": True, **HOST}) for number in range(3)),
     ]
-    assert await change(plugin(*pods), a_namespace(), a_namespace(enforce="baseline")) == [
+    assert await warnings_of_update(plugin(*pods), make_namespace(), make_namespace(enforce="baseline")) == [
         'existing pods in namespace "ns" violate the new PodSecurity enforce level "baseline:latest"',
         "a (and 4 other pods): host namespaces",
         "c: host namespaces, hostPath volumes",
@@ -181,25 +184,27 @@ async def test_a_stricter_label_tells_of_the_pods_that_are_there():
         ({"enforce": "baseline"}, {"enforce": "baseline", "warn": "restricted"}),
     ],
 )
-async def test_a_label_that_is_no_stricter_looks_at_no_pods(before, after):
+async def test_a_label_that_is_no_stricter_looks_at_no_pods(before: dict[str, Any], after: dict[str, Any]) -> None:
     def none(namespace: str) -> tuple[int, AsyncIterator[tuple[Pod, None]]]:
         raise AssertionError("not asked for")
 
     security = PodSecurity({}.get, none, metrics())
-    assert await change(security, a_namespace(**before), a_namespace(**after)) == []
+    assert await warnings_of_update(security, make_namespace(**before), make_namespace(**after)) == []
 
 
-async def test_one_pod_of_each_controller_comes_first_and_the_rest_if_there_is_room(monkeypatch):
+async def test_one_pod_of_each_controller_comes_first_and_the_rest_if_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(pod_security, "MAX_PODS", 3)
     pods = [*(owned(f"r{number}", "u", {}) for number in range(3)), make_pod(HOST, name="last")]
-    assert await change(plugin(*pods), a_namespace(), a_namespace(enforce="baseline")) == [
+    assert await warnings_of_update(plugin(*pods), make_namespace(), make_namespace(enforce="baseline")) == [
         "new PodSecurity enforce level only checked against the first 3 of 4 existing pods",
         'existing pods in namespace "ns" violate the new PodSecurity enforce level "baseline:latest"',
         "last: host namespaces",
     ]
 
 
-async def test_over_the_wire_warnings_and_refusals(api, namespace):
+async def test_over_the_wire_warnings_and_refusals(api: Client, namespace: str) -> None:
     target = f"/api/v1/namespaces/{namespace}"
     await api.post(f"{target}/serviceaccounts", {"metadata": {"name": "default"}})
     pod = {"metadata": {"name": "host"}, "spec": {"containers": [CONTAINER], **HOST}}
@@ -227,13 +232,13 @@ CONFIGURED = Configuration(
 )
 
 
-async def test_what_pods_were_held_against_is_counted():
-    namespace = known(
+async def test_what_pods_were_held_against_is_counted() -> None:
+    namespace = namespace_state(
         enforce="baseline", enforce_version="v1.30", audit="restricted", audit_version="v1.99", warn="nonsense"
     )
     registry = Registry()
     counted = PodSecurityMetrics(registry)
-    security = PodSecurity({"ns": namespace}.get, lambda name: (0, each_of(())), counted, CONFIGURED)
+    security = PodSecurity({"ns": namespace}.get, lambda name: (0, iterate_pods(())), counted, CONFIGURED)
     await admitted(security, a_write(make_pod()))
     await refusal(security, a_write(make_pod(HOST)))
     await admitted(security, a_write(make_pod(HOST, namespace="exempt")))
@@ -256,9 +261,9 @@ async def test_what_pods_were_held_against_is_counted():
     }
 
 
-def configured(*pods: Pod, **modes: str) -> PodSecurity:
-    namespaces = {"ns": known(**modes), "exempt": known(**modes)}
-    return PodSecurity(namespaces.get, lambda namespace: (len(pods), each_of(pods)), metrics(), CONFIGURED)
+def make_plugin(*pods: Pod, **modes: str) -> PodSecurity:
+    namespaces = {"ns": namespace_state(**modes), "exempt": namespace_state(**modes)}
+    return PodSecurity(namespaces.get, lambda namespace: (len(pods), iterate_pods(pods)), metrics(), CONFIGURED)
 
 
 @pytest.mark.parametrize(
@@ -275,30 +280,30 @@ def configured(*pods: Pod, **modes: str) -> PodSecurity:
         ({"enforce_version": "nonsense"}, ("baseline:latest", "baseline:v1.30")),
     ],
 )
-def test_defaults_hold_where_labels_say_nothing(modes: dict[str, str], expected: tuple[str, str]):
+def test_defaults_hold_where_labels_say_nothing(modes: dict[str, str], expected: tuple[str, str]) -> None:
     policy = policy_of(labels(**modes), BASELINE)
     assert (str(policy.enforce), str(policy.warn)) == expected
 
 
-async def test_nothing_is_asked_of_who_and_what_is_exempt():
-    assert (await refusal(configured(), a_write(make_pod(HOST)))).code == 403
+async def test_nothing_is_asked_of_who_and_what_is_exempt() -> None:
+    assert (await refusal(make_plugin(), a_write(make_pod(HOST)))).code == 403
     writer = a_write(make_pod(HOST))
     writer.user = UserInfo("bob")
     pods = (make_pod(HOST, namespace="exempt"), make_pod({**HOST, "runtimeClassName": "gvisor"}))
     for record in (writer, *map(a_write, pods)):
-        assert (await admitted(configured(), record)).warnings == []
-    assert (await refusal(configured(), a_write(make_pod({**HOST, "runtimeClassName": "kata"})))).code == 403
+        assert (await admitted(make_plugin(), record)).warnings == []
+    assert (await refusal(make_plugin(), a_write(make_pod({**HOST, "runtimeClassName": "kata"})))).code == 403
 
 
-async def test_templates_of_exempt_runtime_classes_are_not_warned_of():
+async def test_templates_of_exempt_runtime_classes_are_not_warned_of() -> None:
     for name, expected in (("gvisor", 0), ("kata", 1)):
         template = {"spec": {**HOST, "containers": [CONTAINER], "runtimeClassName": name}}
         plain = {"metadata": {"name": "d", "namespace": "ns"}, "spec": {"template": template}}
         write = a_write(from_plain(Deployment, plain), resource="deployments", group="apps")
-        assert len((await admitted(configured(), write)).warnings) == expected
+        assert len((await admitted(make_plugin(), write)).warnings) == expected
 
 
-async def test_labels_of_an_exempt_namespace_are_said_to_mean_nothing():
+async def test_labels_of_an_exempt_namespace_are_said_to_mean_nothing() -> None:
     ignored = 'namespace "exempt" is exempt from Pod Security, and the policy ({}) will be ignored'
     for modes, told in (
         ({"enforce": "restricted"}, ["enforce=restricted:v1.30"]),
@@ -306,19 +311,19 @@ async def test_labels_of_an_exempt_namespace_are_said_to_mean_nothing():
         ({"enforce": "baseline"}, []),
         ({"enforce": "privileged", "audit": "privileged", "warn": "privileged"}, []),
     ):
-        write = a_write(a_namespace("exempt", **modes), resource="namespaces")
-        assert (await admitted(configured(), write)).warnings == [ignored.format(each) for each in told]
-    new, old = a_namespace("exempt", enforce="restricted"), a_namespace("exempt")
-    record = await admitted(configured(make_pod(HOST)), an_update(new, old, resource="namespaces"))
+        write = a_write(make_namespace("exempt", **modes), resource="namespaces")
+        assert (await admitted(make_plugin(), write)).warnings == [ignored.format(each) for each in told]
+    new, old = make_namespace("exempt", enforce="restricted"), make_namespace("exempt")
+    record = await admitted(make_plugin(make_pod(HOST)), an_update(new, old, resource="namespaces"))
     assert record.warnings == [ignored.format("enforce=restricted:v1.30")]
-    record = await admitted(configured(), an_update(new, new, resource="namespaces"))
+    record = await admitted(make_plugin(), an_update(new, new, resource="namespaces"))
     assert record.warnings == []
 
 
-async def test_existing_pods_of_exempt_runtime_classes_are_not_counted():
+async def test_existing_pods_of_exempt_runtime_classes_are_not_counted() -> None:
     pods = [make_pod({**HOST, "runtimeClassName": "gvisor"}, name="a"), make_pod(HOST, name="b")]
-    write = an_update(a_namespace("ns", enforce_version="latest"), a_namespace("ns"), resource="namespaces")
-    record = await admitted(configured(*pods), write)
+    write = an_update(make_namespace("ns", enforce_version="latest"), make_namespace("ns"), resource="namespaces")
+    record = await admitted(make_plugin(*pods), write)
     assert record.warnings == [
         'existing pods in namespace "ns" violate the new PodSecurity enforce level "baseline:latest"',
         "b: host namespaces",

@@ -116,16 +116,16 @@ async def test_large_parameters_are_read_beside_the_loop(client: Client) -> None
 
 
 @pytest.fixture
-def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+def expected_decodings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Limit the cache to a number of bytes, and return the expected number of decoded parameters."""
-    bytes_kept, made = request.param
+    bytes_kept, decodings = request.param
     monkeypatch.setattr(params, "MAX_CACHED_BYTES", bytes_kept)
-    return int(made)
+    return int(decodings)
 
 
-@pytest.mark.parametrize("made", [(1 << 20, 2), (400, 4)], indirect=True)
+@pytest.mark.parametrize("expected_decodings", [(1 << 20, 2), (400, 4)], indirect=True)
 async def test_parameters_are_kept_as_far_as_their_bytes_go(
-    made: int, client: Client, monkeypatch: pytest.MonkeyPatch
+    expected_decodings: int, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The two parameters have some 250 bytes of JSON each. The last one is always cached."""
     decoded: list[bytes] = []
@@ -143,7 +143,7 @@ async def test_parameters_are_kept_as_far_as_their_bytes_go(
     )
     for name in ("x", "y"):
         assert (await create(client, name, {"a": ""})).status == 201
-    assert len(decoded) == made
+    assert len(decoded) == expected_decodings
 
 
 async def test_others_have_the_loop_while_many_parameters_are_gone_through(

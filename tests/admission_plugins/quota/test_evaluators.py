@@ -24,7 +24,7 @@ from steersman.rest.objects import Reading
 Plain = dict[str, Any]
 
 
-class Stored:
+class StoredObjects:
     """Stored objects, as the server passes them to plugins."""
 
     def __init__(self, *objects: Any) -> None:
@@ -49,16 +49,16 @@ def pod(*resources: Plain, status: Plain | None = None, **spec: Any) -> Pod:
     return from_plain(Pod, plain)
 
 
-def about(operation: Operation, subresource: str = "", obj: Any = None, old: Any = None) -> Attributes:
+def make_attributes(operation: Operation, subresource: str = "", obj: Any = None, old: Any = None) -> Attributes:
     action = Action(operation.lower(), "", "v1", "things", subresource, "ns", "p")
     return Attributes(operation, UserInfo("alice"), action, GroupVersionKind("", "v1", "Thing"), "p", obj, old)
 
 
-def scope(name: str, operator: str = "Exists", *values: str) -> ScopedResourceSelectorRequirement:
+def scope_requirement(name: str, operator: str = "Exists", *values: str) -> ScopedResourceSelectorRequirement:
     return ScopedResourceSelectorRequirement(scope_name=name, operator=operator, values=list(values))
 
 
-async def used(evaluator: Evaluator, obj: Any) -> dict[str, str]:
+async def usage_texts(evaluator: Evaluator, obj: Any) -> dict[str, str]:
     return {name: str(amount) for name, amount in (await evaluator.usage(obj, "ns")).items()}
 
 
@@ -67,16 +67,16 @@ async def used(evaluator: Evaluator, obj: Any) -> dict[str, str]:
 
 async def test_any_resource_is_counted_when_it_is_made() -> None:
     evaluator = Evaluator(counting(GroupResource("apps", "deployments")))
-    assert await used(evaluator, None) == {"count/deployments.apps": "1"}
-    assert evaluator.handles(about(CREATE))
-    assert not evaluator.handles(about(UPDATE))
-    assert not evaluator.handles(about(CREATE, "scale"))
+    assert await usage_texts(evaluator, None) == {"count/deployments.apps": "1"}
+    assert evaluator.handles(make_attributes(CREATE))
+    assert not evaluator.handles(make_attributes(UPDATE))
+    assert not evaluator.handles(make_attributes(CREATE, "scale"))
 
 
 async def test_old_names_count_too() -> None:
     evaluator = Evaluator(counting(GroupResource("", "secrets")))
     assert evaluator.matching(["count/secrets", "secrets", "configmaps"]) == {"count/secrets", "secrets"}
-    assert await used(evaluator, None) == {"count/secrets": "1", "secrets": "1"}
+    assert await usage_texts(evaluator, None) == {"count/secrets": "1", "secrets": "1"}
 
 
 # Pods
@@ -91,7 +91,7 @@ async def test_a_pod_uses_what_its_containers_ask_for() -> None:
         "requests": {"cpu": "100m", "memory": "1Gi", "hugepages-2Mi": "2Mi", "example.com/gpu": "1"},
         "limits": {"cpu": "1", "ephemeral-storage": "1Gi", "hugepages-2Mi": "2Mi", "example.com/gpu": "1"},
     }
-    assert await used(PODS, pod(resources, CPU)) == {
+    assert await usage_texts(PODS, pod(resources, CPU)) == {
         "count/pods": "1",
         "pods": "1",
         "cpu": "1100m",
@@ -117,7 +117,7 @@ async def test_a_pod_uses_what_its_containers_ask_for() -> None:
     ],
 )
 async def test_what_the_pod_as_a_whole_asks_for(more: Plain, cpu: str) -> None:
-    assert (await used(PODS, pod(CPU, **more)))["requests.cpu"] == cpu
+    assert (await usage_texts(PODS, pod(CPU, **more)))["requests.cpu"] == cpu
 
 
 @pytest.mark.parametrize(
@@ -131,18 +131,18 @@ async def test_what_a_container_was_given_counts_while_it_is_resized(
         "conditions": condition,
         "containerStatuses": [{"name": "c0", "resources": given, "allocatedResources": {"cpu": "2"}}],
     }
-    usage = await used(PODS, pod({"requests": {"cpu": "3"}, "limits": {"cpu": "4"}}, status=status))
+    usage = await usage_texts(PODS, pod({"requests": {"cpu": "3"}, "limits": {"cpu": "4"}}, status=status))
     assert (usage["requests.cpu"], usage["limits.cpu"]) == (cpu, limit)
 
 
 async def test_a_pod_that_has_ended_is_only_an_object() -> None:
-    assert await used(PODS, pod(CPU, status={"phase": "Succeeded"})) == {"count/pods": "1"}
+    assert await usage_texts(PODS, pod(CPU, status={"phase": "Succeeded"})) == {"count/pods": "1"}
     going = pod(CPU)
     going.metadata.deletion_timestamp = "2020-01-01T00:00:00Z"
-    assert "pods" in await used(PODS, going)
+    assert "pods" in await usage_texts(PODS, going)
     for seconds in (30, 2**63 - 1):
         going.metadata.deletion_grace_period_seconds = seconds
-        assert await used(PODS, going) == {"count/pods": "1"}
+        assert await usage_texts(PODS, going) == {"count/pods": "1"}
 
 
 def test_every_container_must_say_what_is_limited() -> None:
@@ -155,19 +155,19 @@ def test_every_container_must_say_what_is_limited() -> None:
 @pytest.mark.parametrize(
     ("selector", "given", "inside"),
     [
-        (scope("Terminating"), {"activeDeadlineSeconds": 1}, True),
-        (scope("NotTerminating"), {"activeDeadlineSeconds": 1}, False),
-        (scope("NotTerminating"), {}, True),
-        (scope("BestEffort"), {}, False),
-        (scope("NotBestEffort"), {}, True),
-        (scope("PriorityClass"), {}, False),
-        (scope("PriorityClass"), {"priorityClassName": "high"}, True),
-        (scope("PriorityClass", "In", "low", "high"), {"priorityClassName": "high"}, True),
-        (scope("PriorityClass", "NotIn", "high"), {"priorityClassName": "high"}, False),
-        (scope("PriorityClass", "NotIn", "high"), {}, True),
-        (scope("PriorityClass", "DoesNotExist"), {}, True),
-        (scope("CrossNamespacePodAffinity"), {}, False),
-        (scope("VolumeAttributesClass"), {}, False),
+        (scope_requirement("Terminating"), {"activeDeadlineSeconds": 1}, True),
+        (scope_requirement("NotTerminating"), {"activeDeadlineSeconds": 1}, False),
+        (scope_requirement("NotTerminating"), {}, True),
+        (scope_requirement("BestEffort"), {}, False),
+        (scope_requirement("NotBestEffort"), {}, True),
+        (scope_requirement("PriorityClass"), {}, False),
+        (scope_requirement("PriorityClass"), {"priorityClassName": "high"}, True),
+        (scope_requirement("PriorityClass", "In", "low", "high"), {"priorityClassName": "high"}, True),
+        (scope_requirement("PriorityClass", "NotIn", "high"), {"priorityClassName": "high"}, False),
+        (scope_requirement("PriorityClass", "NotIn", "high"), {}, True),
+        (scope_requirement("PriorityClass", "DoesNotExist"), {}, True),
+        (scope_requirement("CrossNamespacePodAffinity"), {}, False),
+        (scope_requirement("VolumeAttributesClass"), {}, False),
     ],
 )
 def test_scopes_of_pods(selector: ScopedResourceSelectorRequirement, given: Plain, inside: bool) -> None:
@@ -185,21 +185,21 @@ def test_affinity_to_pods_of_other_namespaces_is_a_scope(term: Plain, inside: bo
         ]
     }
     for affinity in ({"podAffinity": near}, {"podAntiAffinity": rather}):
-        assert PODS.in_scope(scope("CrossNamespacePodAffinity"), pod(CPU, affinity=affinity)) is inside
+        assert PODS.in_scope(scope_requirement("CrossNamespacePodAffinity"), pod(CPU, affinity=affinity)) is inside
 
 
 def test_a_selector_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(SelectorError):
-        PODS.in_scope(scope("PriorityClass", "In", "not a label"), pod(CPU))
+        PODS.in_scope(scope_requirement("PriorityClass", "In", "not a label"), pod(CPU))
 
 
 def test_pods_are_charged_when_made_resized_or_given_a_deadline() -> None:
     plain, ending = pod(CPU), pod(CPU, activeDeadlineSeconds=1)
-    assert PODS.handles(about(CREATE, obj=plain))
-    assert PODS.handles(about(UPDATE, "resize", plain, plain))
-    assert PODS.handles(about(UPDATE, "", ending, plain))
-    assert not PODS.handles(about(UPDATE, "", plain, plain))
-    assert not PODS.handles(about(UPDATE, "status", ending, plain))
+    assert PODS.handles(make_attributes(CREATE, obj=plain))
+    assert PODS.handles(make_attributes(UPDATE, "resize", plain, plain))
+    assert PODS.handles(make_attributes(UPDATE, "", ending, plain))
+    assert not PODS.handles(make_attributes(UPDATE, "", plain, plain))
+    assert not PODS.handles(make_attributes(UPDATE, "status", ending, plain))
 
 
 # Services
@@ -216,7 +216,7 @@ def test_pods_are_charged_when_made_resized_or_given_a_deadline() -> None:
 )
 async def test_services_by_their_type(spec: Plain, node_ports: str, load_balancers: str) -> None:
     service = from_plain(Service, {"spec": {"ports": [{"port": 1}, {"port": 2, "nodePort": 30000}], **spec}})
-    assert await used(ServiceEvaluator(), service) == {
+    assert await usage_texts(ServiceEvaluator(), service) == {
         "services": "1",
         "count/services": "1",
         "services.nodeports": node_ports,
@@ -237,7 +237,7 @@ def claim(
 
 
 async def test_claims_by_their_storage_class() -> None:
-    assert await used(VolumeClaimEvaluator(), claim("2500m", storageClassName="gold")) == {
+    assert await usage_texts(VolumeClaimEvaluator(), claim("2500m", storageClassName="gold")) == {
         "persistentvolumeclaims": "1",
         "count/persistentvolumeclaims": "1",
         "requests.storage": "3",
@@ -245,13 +245,13 @@ async def test_claims_by_their_storage_class() -> None:
         "gold.storageclass.storage.k8s.io/requests.storage": "3",
     }
     old = {"volume.beta.kubernetes.io/storage-class": "iron"}
-    usage = await used(VolumeClaimEvaluator(), claim("1", annotations=old, storageClassName="gold"))
+    usage = await usage_texts(VolumeClaimEvaluator(), claim("1", annotations=old, storageClassName="gold"))
     assert usage["iron.storageclass.storage.k8s.io/requests.storage"] == "1"
 
 
 async def test_what_is_allocated_beyond_the_request_counts() -> None:
     for allocated, storage in (("2Gi", "2Gi"), ("1", "1Gi")):
-        usage = await used(VolumeClaimEvaluator(), claim("1Gi", {"allocatedResources": {"storage": allocated}}))
+        usage = await usage_texts(VolumeClaimEvaluator(), claim("1Gi", {"allocatedResources": {"storage": allocated}}))
         assert usage["requests.storage"] == storage
 
 
@@ -259,11 +259,11 @@ def test_volume_attributes_classes_are_a_scope() -> None:
     inside = VolumeClaimEvaluator().in_scope
     changing = claim("1", {"currentVolumeAttributesClassName": "slow"}, volumeAttributesClassName="fast")
     for name in ("slow", "fast"):
-        assert inside(scope("VolumeAttributesClass", "In", name), changing)
-    assert inside(scope("VolumeAttributesClass"), changing)
-    assert not inside(scope("VolumeAttributesClass"), claim("1"))
-    assert inside(scope("VolumeAttributesClass", "NotIn", "fast"), claim("1"))
-    assert not inside(scope("PriorityClass"), changing)
+        assert inside(scope_requirement("VolumeAttributesClass", "In", name), changing)
+    assert inside(scope_requirement("VolumeAttributesClass"), changing)
+    assert not inside(scope_requirement("VolumeAttributesClass"), claim("1"))
+    assert inside(scope_requirement("VolumeAttributesClass", "NotIn", "fast"), claim("1"))
+    assert not inside(scope_requirement("PriorityClass"), changing)
 
 
 # Resource claims
@@ -282,14 +282,14 @@ def devices(name: str, *requests: Plain, owner: str = "", created: str = "2026-0
     return from_plain(ResourceClaim, {"metadata": metadata, "spec": {"devices": {"requests": list(requests)}}})
 
 
-def exactly(device: str, count: int = 0) -> Plain:
+def device_request(device: str, count: int = 0) -> Plain:
     mode = {"allocationMode": "ExactCount", "count": count} if count else {"allocationMode": "All"}
     return {"name": "r", "exactly": {"deviceClassName": device, **mode}}
 
 
-def claims(pods: Stored, *others: ResourceClaim) -> ResourceClaimEvaluator:
-    classes = Stored(device_class("gold", "example.com/gold"), device_class("tin"))
-    return ResourceClaimEvaluator(classes, pods, Stored(*others))  # type: ignore[arg-type]
+def claims(pods: StoredObjects, *others: ResourceClaim) -> ResourceClaimEvaluator:
+    classes = StoredObjects(device_class("gold", "example.com/gold"), device_class("tin"))
+    return ResourceClaimEvaluator(classes, pods, StoredObjects(*others))  # type: ignore[arg-type]
 
 
 async def test_devices_are_counted_by_class_and_extended_resource() -> None:
@@ -297,8 +297,10 @@ async def test_devices_are_counted_by_class_and_extended_resource() -> None:
         {"name": str(number), "deviceClassName": name, "allocationMode": "ExactCount", "count": number}
         for number, name in ((1, "tin"), (3, "tin"), (2, "gold"))
     ]
-    wanted = devices("a", exactly("gold", 2), {"name": "f", "firstAvailable": alternatives}, exactly("other"))
-    assert await used(claims(Stored()), wanted) == {
+    wanted = devices(
+        "a", device_request("gold", 2), {"name": "f", "firstAvailable": alternatives}, device_request("other")
+    )
+    assert await usage_texts(claims(StoredObjects()), wanted) == {
         "count/resourceclaims.resource.k8s.io": "1",
         "gold.deviceclass.resource.k8s.io/devices": "4",
         "tin.deviceclass.resource.k8s.io/devices": "3",
@@ -317,18 +319,18 @@ def test_extended_resources_of_device_classes_are_limited_for_claims_too() -> No
         "x.deviceclass.resource.k8s.io/devices",
     }
     unknown = {"requests.example.com/lead", "requests.deviceclass.resource.kubernetes.io/lead", "requests.cpu"}
-    assert claims(Stored()).matching(known | unknown) == known
+    assert claims(StoredObjects()).matching(known | unknown) == known
 
 
 async def test_what_the_pod_was_charged_for_is_not_charged_to_its_first_claim_again() -> None:
     owner = pod({"requests": {"example.com/gold": "2"}})
     owner.metadata.uid = "u"
-    first = devices("a", exactly("gold", 3), owner="u")
+    first = devices("a", device_request("gold", 3), owner="u")
     for others, rest in (((), "1"), ((devices("b", owner="u"),), "1"), ((devices("0", owner="u"),), "3")):
-        assert (await used(claims(Stored(owner), *others), first))["requests.example.com/gold"] == rest
+        assert (await usage_texts(claims(StoredObjects(owner), *others), first))["requests.example.com/gold"] == rest
     owner.status = from_plain(
         Pod, {"status": {"extendedResourceClaimStatus": {"requestMappings": [], "resourceClaimName": "b"}}}
     ).status
-    assert (await used(claims(Stored(owner)), first))["requests.example.com/gold"] == "3"
-    other = devices("a", exactly("gold", 3), owner="another pod of that name")
-    assert (await used(claims(Stored(owner)), other))["requests.example.com/gold"] == "3"
+    assert (await usage_texts(claims(StoredObjects(owner)), first))["requests.example.com/gold"] == "3"
+    other = devices("a", device_request("gold", 3), owner="another pod of that name")
+    assert (await usage_texts(claims(StoredObjects(owner)), other))["requests.example.com/gold"] == "3"

@@ -106,7 +106,7 @@ def plugin(quotas: Quotas, *limited: LimitedResource) -> ResourceQuota:
     return ResourceQuota(quotas, EVALUATORS, limited)  # type: ignore[arg-type]
 
 
-def about(
+def make_attributes(
     obj: Any, operation: Operation = CREATE, *, old: Any = None, subresource: str = "", **more: Any
 ) -> Attributes:
     kind = type(obj).__name__
@@ -114,7 +114,7 @@ def about(
     return Attributes(operation, UserInfo("alice"), action, GroupVersionKind("", "v1", kind), "n", obj, old, **more)
 
 
-def note() -> core.ConfigMap:
+def make_config_map() -> core.ConfigMap:
     return from_plain(core.ConfigMap, {"metadata": {"name": "n"}})
 
 
@@ -149,38 +149,40 @@ async def test_what_is_made_is_charged_until_nothing_is_left() -> None:
     quotas = Quotas(quota({"configmaps": "2", "count/configmaps": "9", "secrets": "1"}))
     admit = plugin(quotas).validate
     for _ in range(2):
-        await admit(about(note()))
+        await admit(make_attributes(make_config_map()))
     assert quotas.used() == {"configmaps": "2", "count/configmaps": "2", "secrets": "0"}
     told = "exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2"
-    assert await refusal(admit(about(note()))) == told
+    assert await refusal(admit(make_attributes(make_config_map()))) == told
     assert quotas.writes == 2
 
 
 async def test_dry_runs_are_judged_but_not_charged() -> None:
     quotas = Quotas(quota({"configmaps": "1"}))
     admit = plugin(quotas).validate
-    await admit(about(note(), dry_run=True))
+    await admit(make_attributes(make_config_map(), dry_run=True))
     assert quotas.writes == 0
-    await admit(about(note()))
-    assert (await refusal(admit(about(note(), dry_run=True)))).startswith("exceeded quota: q")
+    await admit(make_attributes(make_config_map()))
+    assert (await refusal(admit(make_attributes(make_config_map(), dry_run=True)))).startswith("exceeded quota: q")
 
 
 async def test_a_quota_without_usage_refuses() -> None:
     admit = plugin(Quotas(quota({"pods": "1", "requests.cpu": "1", "services": "1"}, {"services": "0"}))).validate
-    assert await refusal(admit(about(pod("1")))) == "status unknown for quota: q, resources: pods,requests.cpu"
-    assert await refusal(admit(about(pod()))) == "failed quota: q: must specify requests.cpu for: c"
-    assert await refusal(admit(about(service("ClusterIP")))) == ""
-    assert await refusal(admit(about(note()))) == ""
+    assert (
+        await refusal(admit(make_attributes(pod("1")))) == "status unknown for quota: q, resources: pods,requests.cpu"
+    )
+    assert await refusal(admit(make_attributes(pod()))) == "failed quota: q: must specify requests.cpu for: c"
+    assert await refusal(admit(make_attributes(service("ClusterIP")))) == ""
+    assert await refusal(admit(make_attributes(make_config_map()))) == ""
 
 
 async def test_an_update_is_charged_for_what_it_adds_and_gives_nothing_back() -> None:
     quotas = Quotas(quota({"services": "1", "services.nodeports": "1"}, {"services": "1", "services.nodeports": "0"}))
     admit = plugin(quotas).validate
-    await admit(about(service("NodePort"), UPDATE, old=service("ClusterIP")))
+    await admit(make_attributes(service("NodePort"), UPDATE, old=service("ClusterIP")))
     assert quotas.used() == {"services": "1", "services.nodeports": "1"}
-    await admit(about(service("ClusterIP"), UPDATE, old=service("NodePort")))
+    await admit(make_attributes(service("ClusterIP"), UPDATE, old=service("NodePort")))
     assert quotas.used() == {"services": "1", "services.nodeports": "1"}
-    assert await refusal(admit(about(service("NodePort"), UPDATE, old=service("ClusterIP")))) == (
+    assert await refusal(admit(make_attributes(service("NodePort"), UPDATE, old=service("ClusterIP")))) == (
         "exceeded quota: q, requested: services.nodeports=1, used: services.nodeports=1, limited: services.nodeports=1"
     )
 
@@ -191,7 +193,7 @@ async def test_who_comes_into_a_scope_is_charged_in_full() -> None:
         quota({"pods": "1"}, name="n", scopes=["NotTerminating"]),
     )
     quotas = Quotas(ending, going_on)
-    await plugin(quotas).validate(about(pod("1", activeDeadlineSeconds=1), UPDATE, old=pod("1")))
+    await plugin(quotas).validate(make_attributes(pod("1", activeDeadlineSeconds=1), UPDATE, old=pod("1")))
     assert (quotas.used("e"), quotas.used("n")) == ({"pods": "1"}, {"pods": "0"})
 
 
@@ -205,7 +207,7 @@ async def test_a_status_is_recorded_even_beyond_the_quota() -> None:
         return from_plain(core.PersistentVolumeClaim, plain)
 
     quotas = Quotas(quota({"requests.storage": "1Gi"}, {"requests.storage": "1Gi"}))
-    await plugin(quotas).validate(about(claim("3Gi"), UPDATE, old=claim("1Gi"), subresource="status"))
+    await plugin(quotas).validate(make_attributes(claim("3Gi"), UPDATE, old=claim("1Gi"), subresource="status"))
     assert quotas.used() == {"requests.storage": "3Gi"}
 
 
@@ -219,7 +221,7 @@ async def test_events_and_reviews_are_not_counted() -> None:
 async def test_a_scope_that_cannot_be_read_is_an_error() -> None:
     selector = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["a b"]}]}
     with pytest.raises(StatusError) as caught:
-        await plugin(Quotas(quota({"pods": "1"}, scopeSelector=selector))).validate(about(pod()))
+        await plugin(Quotas(quota({"pods": "1"}, scopeSelector=selector))).validate(make_attributes(pod()))
     assert caught.value.code == 500
     assert caught.value.message.startswith(
         "error matching scopes of quota q, err: error on matching scope {PriorityClass In [a b]}: failed to parse and "
@@ -233,7 +235,7 @@ async def test_a_scope_that_cannot_be_read_is_an_error() -> None:
 async def test_writes_that_wait_together_are_charged_in_one_update() -> None:
     quotas = Quotas(quota({"configmaps": "5"}))
     admit = plugin(quotas).validate
-    told = await asyncio.gather(*(refusal(admit(about(note()))) for _ in range(8)))
+    told = await asyncio.gather(*(refusal(admit(make_attributes(make_config_map()))) for _ in range(8)))
     assert told.count("") == 5
     assert quotas.used() == {"configmaps": "5"}
     assert quotas.writes == 1
@@ -248,7 +250,7 @@ async def test_a_quota_that_another_writer_changes_is_judged_again() -> None:
         quotas.charge_elsewhere("q", configmaps="1")
 
     quotas.before_write = interfere
-    told = await asyncio.gather(*(refusal(work.validate(about(note()))) for _ in range(2)))
+    told = await asyncio.gather(*(refusal(work.validate(make_attributes(make_config_map()))) for _ in range(2)))
     assert sorted(told) == ["", "exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2"]
     assert quotas.used() == {"configmaps": "2"}
 
@@ -257,7 +259,7 @@ async def test_a_write_that_never_fits_in_between_ends_with_the_conflict() -> No
     quotas = Quotas(quota({"configmaps": "2"}))
     quotas.before_write = lambda: quotas.charge_elsewhere("q")
     with pytest.raises(StatusError) as caught:
-        await plugin(quotas).validate(about(note()))
+        await plugin(quotas).validate(make_attributes(make_config_map()))
     assert (caught.value.code, caught.value.reason) == (409, "Conflict")
 
 
@@ -269,13 +271,13 @@ async def test_a_quota_that_is_deleted_meanwhile_limits_nothing() -> None:
         quotas.version += 1
 
     quotas.before_write = remove
-    assert await refusal(plugin(quotas).validate(about(note()))) == ""
+    assert await refusal(plugin(quotas).validate(make_attributes(make_config_map()))) == ""
 
 
 async def test_a_request_that_is_given_up_takes_no_other_with_it() -> None:
     quotas = Quotas(quota({"configmaps": "5"}))
     admit = plugin(quotas).validate
-    given_up, other = (asyncio.ensure_future(admit(about(note()))) for _ in range(2))
+    given_up, other = (asyncio.ensure_future(admit(make_attributes(make_config_map()))) for _ in range(2))
     await asyncio.sleep(0)
     given_up.cancel()
     await other
@@ -292,8 +294,8 @@ async def test_what_cannot_be_measured_is_told_to_who_waits() -> None:
     quotas = Quotas(quota({"count/configmaps": "1", "services": "1"}))
     work = ResourceQuota(quotas, {configmaps: Broken(counting(configmaps)), **EVALUATORS})  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="broken"):
-        await work.validate(about(note()))
-    assert await refusal(work.validate(about(service("ClusterIP")))) == ""
+        await work.validate(make_attributes(make_config_map()))
+    assert await refusal(work.validate(make_attributes(service("ClusterIP")))) == ""
 
 
 # By requests to a server
@@ -374,20 +376,20 @@ def priority(*values: str) -> core.ScopedResourceSelectorRequirement:
 
 async def test_what_is_limited_is_not_to_be_had_without_a_quota() -> None:
     admit = plugin(Quotas(), CPU_IS_LIMITED).validate
-    assert await refusal(admit(about(pod("1")))) == "insufficient quota to consume: requests.cpu"
-    await admit(about(pod()))
-    await admit(about(note()))
+    assert await refusal(admit(make_attributes(pod("1")))) == "insufficient quota to consume: requests.cpu"
+    await admit(make_attributes(pod()))
+    await admit(make_attributes(make_config_map()))
 
 
 async def test_a_quota_that_does_not_name_it_does_not_cover_it() -> None:
     limited = LimitedResource(resource="pods", match_contains=["cpu", "pods"])
     told = "insufficient quota to consume: count/pods,cpu,requests.cpu"
     quotas = Quotas(quota({"pods": "5"}))
-    assert await refusal(plugin(quotas, limited).validate(about(pod("1")))) == told
+    assert await refusal(plugin(quotas, limited).validate(make_attributes(pod("1")))) == told
     assert quotas.writes == 0
     everything = {"pods": "5", "cpu": "9", "requests.cpu": "9", "count/pods": "2"}
     covering = Quotas(quota(everything), quota({"configmaps": "1"}, name="other"))
-    await plugin(covering, limited).validate(about(pod("1")))
+    await plugin(covering, limited).validate(make_attributes(pod("1")))
     assert covering.used() == {"pods": "1", "cpu": "1", "requests.cpu": "1", "count/pods": "1"}
 
 
@@ -395,10 +397,10 @@ async def test_an_update_that_uses_no_more_needs_no_quota() -> None:
     admit = plugin(Quotas(), LimitedResource(resource="services", match_contains=["loadbalancers"])).validate
     balanced, plain = service("LoadBalancer"), service("ClusterIP")
     told = "insufficient quota to consume: services.loadbalancers"
-    assert await refusal(admit(about(balanced))) == told
-    assert await refusal(admit(about(balanced, UPDATE, old=plain))) == told
-    await admit(about(balanced, UPDATE, old=balanced))
-    await admit(about(plain))
+    assert await refusal(admit(make_attributes(balanced))) == told
+    assert await refusal(admit(make_attributes(balanced, UPDATE, old=plain))) == told
+    await admit(make_attributes(balanced, UPDATE, old=balanced))
+    await admit(make_attributes(plain))
 
 
 async def test_objects_in_a_limited_scope_need_a_quota_with_that_scope() -> None:
@@ -406,17 +408,17 @@ async def test_objects_in_a_limited_scope_need_a_quota_with_that_scope() -> None
     gold, iron = pod(priorityClassName="gold"), pod(priorityClassName="iron")
     admit = plugin(Quotas(quota({"pods": "5"})), limited).validate
     with pytest.raises(StatusError) as caught:
-        await admit(about(gold))
+        await admit(make_attributes(gold))
     assert (caught.value.code, caught.value.message) == (
         500,
         "insufficient quota to match these scopes: [{PriorityClass In [gold silver]}]",
     )
-    await admit(about(iron))
+    await admit(make_attributes(iron))
     scoped = quota({"pods": "5"}, scopeSelector={"matchExpressions": [to_plain(priority("gold"))]})
-    await plugin(Quotas(scoped), limited).validate(about(gold))
+    await plugin(Quotas(scoped), limited).validate(make_attributes(gold))
 
 
 async def test_a_scope_that_cannot_be_read_limits_nothing() -> None:
     odd = core.ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="Odd")
     limited = LimitedResource(resource="pods", match_contains=["cpu"], match_scopes=[odd])
-    await plugin(Quotas(), limited).validate(about(pod("1")))
+    await plugin(Quotas(), limited).validate(make_attributes(pod("1")))

@@ -35,14 +35,14 @@ def _without_kind(request: Request) -> bytes:
     return _review({"response": {"uid": request["uid"], "allowed": True}})(request)
 
 
-def _said(code: int, body: bytes) -> Callable[[Request], bytes]:
+def _html_response(code: int, body: bytes) -> Callable[[Request], bytes]:
     return lambda request: http_response(code, body, "text/html")
 
 
 ANSWERS: dict[str, Callable[[Request], Any]] = {
-    "could not find the requested": _said(404, b"<h1>not found</h1>"),
-    "an error on the server": _said(500, b"trouble"),
-    "couldn't get version/kind": _said(200, b"<h1>hello</h1>"),
+    "could not find the requested": _html_response(404, b"<h1>not found</h1>"),
+    "an error on the server": _html_response(500, b"trouble"),
+    "couldn't get version/kind": _html_response(200, b"<h1>hello</h1>"),
     "expected webhook response of": _without_kind,
     "webhook response was absent": _review(HEAD),
     "expected response.uid": _review({**HEAD, "response": {"uid": "x", "allowed": True}}),
@@ -83,13 +83,13 @@ async def _message(client: Client, hook: AdmissionHook, which: str, **config: An
     return str(answer.json()["message"])
 
 
-def _is_told(row: str, message: str) -> bool:
+def _row_matches(row: str, message: str) -> bool:
     """Return True if one of the texts of a row is in the message; `...` stands for any text."""
     texts = re.findall(r"`([^`]+)`", row)
     return any(re.search(".*".join(map(re.escape, text.split("..."))), message) for text in texts)
 
 
-def _row(part: str) -> str:
+def _find_row(part: str) -> str:
     (row,) = (each for each in ROWS if part in each)
     return row
 
@@ -98,7 +98,7 @@ def _row(part: str) -> str:
 async def test_an_answer_is_complained_of(client: Client, hook: AdmissionHook, part: str) -> None:
     hook.answers["/w"] = ANSWERS[part]
     message = await _message(client, hook, MUTATING)
-    assert _is_told(_row(part), message), message
+    assert _row_matches(_find_row(part), message), message
 
 
 @pytest.mark.parametrize("part", PLACES)
@@ -106,19 +106,19 @@ async def test_a_place_is_complained_of(client: Client, hook: AdmissionHook, par
     for service in SERVICES:
         assert (await client.post("/api/v1/namespaces/default/services", service)).status == 201
     message = await _message(client, hook, VALIDATING, **PLACES[part](hook))
-    assert _is_told(_row(part), message), message
+    assert _row_matches(_find_row(part), message), message
 
 
 async def test_a_webhook_that_speaks_no_tls(client: Client, hook: AdmissionHook, http: int) -> None:
     message = await _message(client, hook, VALIDATING, url=f"https://127.0.0.1:{http}/w")
-    assert _is_told(_row("does not look like a TLS handshake"), message), message
+    assert _row_matches(_find_row("does not look like a TLS handshake"), message), message
 
 
 async def test_a_webhook_that_does_not_answer(client: Client, hook: AdmissionHook) -> None:
     hook.held = asyncio.Event()
     message = await _message(client, hook, VALIDATING)
     hook.held.set()
-    assert _is_told(_row("context deadline exceeded"), message), message
+    assert _row_matches(_find_row("context deadline exceeded"), message), message
 
 
 def test_every_row_is_tried() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from steersman.authentication.user import NODES, UserInfo
@@ -80,7 +82,7 @@ UNRELATED = "no relationship found between node 'n' and this object"
         (Action("create", "", "v1", "serviceaccounts", "token", "x", "a"), "", UNRELATED),
     ],
 )
-def test_what_a_node_may_do(authorizer, action, fields, reason):
+def test_what_a_node_may_do(authorizer: NodeAuthorizer, action: Action, fields: str, reason: Any) -> None:
     assert judged(authorizer, action, fields=fields) == reason
 
 
@@ -92,17 +94,17 @@ def test_what_a_node_may_do(authorizer, action, fields, reason):
         (UserInfo("system:node:", groups=(NODES,)), 'unknown node for user "system:node:"'),
     ],
 )
-def test_who_is_no_node_is_not_judged(authorizer, user, reason):
+def test_who_is_no_node_is_not_judged(authorizer: NodeAuthorizer, user: UserInfo, reason: str) -> None:
     assert judged(authorizer, Action("get", "", "v1", "services"), user) == reason
 
 
-async def test_the_rules_of_nodes_are_not_told(authorizer):
+async def test_the_rules_of_nodes_are_not_told(authorizer: NodeAuthorizer) -> None:
     rules = await authorizer.rules_for(KUBELET, "x")
     assert rules.incomplete
     assert rules.error == "node authorizer does not support user rule resolution"
     assert not (await authorizer.rules_for(UserInfo("alice"), "x")).incomplete
 
 
-def test_paths_are_nothing_of_nodes(authorizer):
+def test_paths_are_nothing_of_nodes(authorizer: NodeAuthorizer) -> None:
     verdict = authorizer.authorize(Attributes(KUBELET, Action("get"), path="/metrics"))
     assert verdict.decision is Decision.NO_OPINION

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +52,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_every_answer_is_that_of_looking_through_everything(changes):
+def test_every_answer_is_that_of_looking_through_everything(changes: Any) -> None:
     graph, naive = Graph(), Naive()
     for what, key, value in changes:
         if what == "pod":
@@ -73,7 +75,7 @@ def test_every_answer_is_that_of_looking_through_everything(changes):
 
 
 @given(CHANGES)
-def test_nothing_is_left_of_what_has_gone(changes):
+def test_nothing_is_left_of_what_has_gone(changes: Any) -> None:
     graph = Graph()
     for what, key, value in changes:
         if what == "pod":
@@ -89,7 +91,7 @@ def test_nothing_is_left_of_what_has_gone(changes):
     assert left == {}
 
 
-def test_what_is_attached_and_which_devices_there_are():
+def test_what_is_attached_and_which_devices_there_are() -> None:
     graph = Graph()
     graph.put_attachment("va", "n1")
     graph.put_slice("s", "n2")

@@ -40,7 +40,7 @@ OF_CONTAINER = {(SECRET, "by-key"), (SECRET, "whole"), (CONFIG_MAP, "map-by-key"
 
 
 @pytest.mark.parametrize("where", ["containers", "initContainers", "ephemeralContainers"])
-def test_variables_of_all_containers(where):
+def test_variables_of_all_containers(where: str) -> None:
     assert of_pod({where: [CONTAINER]}) == OF_CONTAINER
 
 
@@ -67,16 +67,16 @@ def test_variables_of_all_containers(where):
         ({"emptyDir": {}}, set()),
     ],
 )
-def test_volumes(volume, found):
+def test_volumes(volume: dict[str, Any], found: Any) -> None:
     assert of_pod({"volumes": [{"name": "v", **volume}]}) == found
 
 
-def test_the_account_and_what_images_are_pulled_with():
+def test_the_account_and_what_images_are_pulled_with() -> None:
     found = of_pod({"serviceAccountName": "a", "imagePullSecrets": [{"name": "pull"}, {}]})
     assert found == {(SERVICE_ACCOUNT, "a"), (SECRET, "pull")}
 
 
-def test_claims_of_devices_as_the_status_names_them():
+def test_claims_of_devices_as_the_status_names_them() -> None:
     claims = [
         {"name": "named", "resourceClaimName": "direct"},
         {"name": "made", "resourceClaimTemplateName": "t"},
@@ -91,12 +91,12 @@ def test_claims_of_devices_as_the_status_names_them():
     assert found == {(RESOURCE_CLAIM, name) for name in ("direct", "p-made-x", "extended")}
 
 
-def test_a_mirror_pod_leads_to_nothing():
+def test_a_mirror_pod_leads_to_nothing() -> None:
     annotations = {"annotations": {"kubernetes.io/config.mirror": "x"}}
     assert of_pod({"containers": [CONTAINER]}, metadata=annotations) == set()
 
 
-def test_a_pod_without_a_node_leads_to_nothing():
+def test_a_pod_without_a_node_leads_to_nothing() -> None:
     pod = from_plain(Pod, {"metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]}})
     assert pod_references("p", encode(pod)) == ("", (), "")
 
@@ -106,7 +106,7 @@ def stored(uid: str, node: str, **more: Any) -> bytes:
     return encode(from_plain(Pod, {"metadata": {"name": "p", "uid": uid}, "spec": spec, **more}))
 
 
-def test_a_pod_that_cannot_lead_to_more_is_read_once():
+def test_a_pod_that_cannot_lead_to_more_is_read_once() -> None:
     before = pod_references("p", stored("1", "n"))
     assert pod_references("p", stored("1", "n", status={"phase": "Running"}), before) is before
 
@@ -127,12 +127,12 @@ GROWN = {
 
 
 @pytest.mark.parametrize("what", GROWN)
-def test_a_pod_that_leads_to_more_is_read_again(what):
+def test_a_pod_that_leads_to_more_is_read_again(what: Any) -> None:
     before = pod_references("p", stored("1", "n"))
     assert "another" in {name for _, name in pod_references("p", GROWN[what], before).references}
 
 
-def test_a_pod_that_has_led_to_more_is_read_each_time():
+def test_a_pod_that_has_led_to_more_is_read_each_time() -> None:
     grown = pod_references("p", GROWN["a container to debug"])
     more = stored(
         "1", "n", spec={"ephemeralContainers": [{"name": "e", "envFrom": [{"secretRef": {"name": "third"}}]}]}
@@ -167,18 +167,18 @@ def test_a_pod_that_has_led_to_more_is_read_each_time():
         ({"hostPath": {"path": "/x"}}, set()),
     ],
 )
-def test_secrets_of_volumes_that_nodes_need(source, secrets):
+def test_secrets_of_volumes_that_nodes_need(source: dict[str, Any], secrets: Any) -> None:
     spec = {"claimRef": {"namespace": "mine", "name": "c"}, **source}
     found = volume_references(encode(from_plain(PersistentVolume, {"metadata": {"name": "v"}, "spec": spec})))
     assert found.claim == ("mine", "c")
     assert set(found.secrets) == secrets
 
 
-def test_a_volume_for_no_claim_leads_to_nothing():
+def test_a_volume_for_no_claim_leads_to_nothing() -> None:
     volume = from_plain(PersistentVolume, {"metadata": {"name": "v"}, "spec": {"rbd": {"monitors": [], "image": "i"}}})
     assert volume_references(encode(volume)) == (None, ())
 
 
-def test_the_node_of_an_attachment():
+def test_the_node_of_an_attachment() -> None:
     assert node_of(b'{"metadata":{"name":"a"},"spec":{"attacher":"x","nodeName":"n"}}') == "n"
     assert node_of(b'{"metadata":{"name":"a"},"spec":{}}') == ""

@@ -29,7 +29,7 @@ def printed(*arguments: str) -> str:
     return done.output
 
 
-def test_the_folder_is_below_the_users_cache_and_named_by_the_version(cache: Path):
+def test_the_folder_is_below_the_users_cache_and_named_by_the_version(cache: Path) -> None:
     folder = Path(printed().removesuffix("\n"))
     assert folder.is_relative_to(cache / "steersman" / "envtest")
     version, k8s, release = folder.relative_to(cache / "steersman" / "envtest").parts
@@ -40,7 +40,9 @@ def test_the_folder_is_below_the_users_cache_and_named_by_the_version(cache: Pat
     assert all(os.access(folder / name, os.X_OK) for name in ("kube-apiserver", "etcd"))
 
 
-def test_tools_in_java_find_the_programs_by_the_names_of_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_tools_in_java_find_the_programs_by_the_names_of_folders(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """jenvtest 0.9.7 and kube-api-test 7.6.1 search for the system's highest version, or for `1.36.*`.
 
     All three files must exist, including kubectl.
@@ -60,7 +62,7 @@ def test_tools_in_java_find_the_programs_by_the_names_of_folders(monkeypatch: py
     assert all((folder / name).is_file() for name in ("etcd", "kube-apiserver", "kubectl"))
 
 
-def test_a_second_time_writes_nothing_and_repairs_what_is_not_as_it_was():
+def test_a_second_time_writes_nothing_and_repairs_what_is_not_as_it_was() -> None:
     folder = Path(printed().removesuffix("\n"))
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if not path.is_symlink()}
     printed()
@@ -71,7 +73,7 @@ def test_a_second_time_writes_nothing_and_repairs_what_is_not_as_it_was():
     assert (folder / "etcd").read_bytes() == good
 
 
-def test_a_shell_is_told_what_tools_read(monkeypatch: pytest.MonkeyPatch, cache: Path):
+def test_a_shell_is_told_what_tools_read(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", f"{cache}/with a space and a 'quote'")
     text = printed("--env")
     script = f'{text}\nenv | grep -E "^(KUBEBUILDER_ASSETS|JENVTEST_DIR|KUBE_API_TEST_DIR|TEST_ASSET)"'
@@ -98,7 +100,9 @@ def test_a_shell_is_told_what_tools_read(monkeypatch: pytest.MonkeyPatch, cache:
     ).stdout
 
 
-def test_kubectl_is_a_link_to_the_one_in_path_and_never_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_kubectl_is_a_link_to_the_one_in_path_and_never_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     link = assets.make(home) / "kubectl"
@@ -115,7 +119,7 @@ def test_kubectl_is_a_link_to_the_one_in_path_and_never_to_itself(tmp_path: Path
     assert os.readlink(link) == str(tmp_path / "second" / "kubectl")
 
 
-def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     done = CliRunner().invoke(main, ["envtest"])
@@ -123,7 +127,7 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch,
     assert "cannot create " in done.output
 
 
-def test_programs_with_controllers_and_nodes_have_folders_of_their_own():
+def test_programs_with_controllers_and_nodes_have_folders_of_their_own() -> None:
     folders = [
         Path(printed(*arguments).removesuffix("\n"))
         for arguments in ((), ("--controllers",), ("--cluster",), ("--cluster", "--nodes", "3"))

@@ -9,7 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,13 +20,13 @@ from steersman.cli.envtest.claim import claim
 from steersman.controlplane.options import OptionsError
 
 
-def test_it_is_healthy_and_nothing_else(etcd):
+def test_it_is_healthy_and_nothing_else(etcd: Any) -> None:
     assert etcd.ask("GET", "/health") == (200, b'{"health":"true","reason":""}')
     assert etcd.ask("GET", "/version")[0] == 404
     assert etcd.ask("POST", "/v3/kv/range")[0] == 404
 
 
-def test_its_folder_is_lent_to_one_at_a_time(etcd):
+def test_its_folder_is_lent_to_one_at_a_time(etcd: Any) -> None:
     held = claim(etcd.url)
     assert (held.folder, held.fsync) == (etcd.folder, False)
     with pytest.raises(OptionsError, match="another kube-apiserver uses the etcd at"):
@@ -34,7 +36,7 @@ def test_its_folder_is_lent_to_one_at_a_time(etcd):
     claim(etcd.url).connection.close()
 
 
-def test_writes_are_to_be_on_the_disk_unless_it_is_told_otherwise(make_etcd):
+def test_writes_are_to_be_on_the_disk_unless_it_is_told_otherwise(make_etcd: Callable[..., Any]) -> None:
     made = make_etcd()
     made.wait_healthy()
     held = claim(made.url)
@@ -42,20 +44,20 @@ def test_writes_are_to_be_on_the_disk_unless_it_is_told_otherwise(make_etcd):
     assert held.fsync
 
 
-def test_a_folder_has_one_etcd(etcd, make_etcd):
+def test_a_folder_has_one_etcd(etcd: Any, make_etcd: Callable[..., Any]) -> None:
     second = make_etcd(folder=etcd.folder)
     assert second.process.wait(30) == 2
     assert second.process.stderr.read() == f"etcd: --data-dir: {etcd.folder} is in use by another etcd\n"
 
 
-def test_what_speaks_etcds_protocol_is_turned_away(etcd):
+def test_what_speaks_etcds_protocol_is_turned_away(etcd: Any) -> None:
     with socket.create_connection(("127.0.0.1", etcd.port), timeout=30) as connection:
         connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         assert connection.makefile("rb").read().startswith(b"HTTP/1.1 404 ")
     etcd.wait_healthy()
 
 
-def test_clients_that_say_too_much_or_leave_do_no_harm(etcd):
+def test_clients_that_say_too_much_or_leave_do_no_harm(etcd: Any) -> None:
     for sent in (b"x" * 40_000, b"GET /hea", b""):
         with socket.create_connection(("127.0.0.1", etcd.port), timeout=30) as connection:
             connection.sendall(sent)
@@ -63,12 +65,12 @@ def test_clients_that_say_too_much_or_leave_do_no_harm(etcd):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_as_it_ends_etcd(etcd, number: signal.Signals):
+def test_a_signal_ends_it_as_it_ends_etcd(etcd: Any, number: signal.Signals) -> None:
     etcd.process.send_signal(number)
     assert etcd.process.wait(30) == -number
 
 
-def test_flags_are_read_as_go_reads_them():
+def test_flags_are_read_as_go_reads_them() -> None:
     read = program.parse(["-data-dir", "a", "--wal-dir", "b", "--name=c", "-unsafe-no-fsync", "--pre-vote=false"])
     assert read == {"data-dir": "a", "wal-dir": "b", "name": "c", "unsafe-no-fsync": "true", "pre-vote": "false"}
 
@@ -88,8 +90,8 @@ def test_flags_are_read_as_go_reads_them():
     ],
 )
 def test_what_cannot_be_is_told_in_one_line(
-    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-):
+    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert program.main(arguments) == 2
     text = capsys.readouterr().err
@@ -98,13 +100,13 @@ def test_what_cannot_be_is_told_in_one_line(
     assert text.count("\n") == 1
 
 
-def test_the_address_may_be_a_name_or_of_either_kind():
+def test_the_address_may_be_a_name_or_of_either_kind() -> None:
     assert program.address("http://[::1]:2379/") == ("::1", 2379)
     assert program.address("http://localhost:2379") == ("localhost", 2379)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--name=a", "--help"]])
-def test_its_help_names_what_envtest_looks_for(programs: Path, arguments: list[str]):
+def test_its_help_names_what_envtest_looks_for(programs: Path, arguments: list[str]) -> None:
     said = subprocess.run(
         [programs / "etcd", *arguments], capture_output=True, text=True, timeout=30, check=True
     ).stdout
@@ -112,12 +114,12 @@ def test_its_help_names_what_envtest_looks_for(programs: Path, arguments: list[s
     assert set(re.findall(r"(?m)^\s*--([a-z0-9-]+)", said)) == {*program.IN_USE, *program.WITHOUT_EFFECT}
 
 
-def test_its_version_is_told(programs: Path):
+def test_its_version_is_told(programs: Path) -> None:
     said = subprocess.run([programs / "etcd", "--version"], capture_output=True, text=True, timeout=30, check=True)
     assert re.match(r"etcd Version: 3\.\d+\.\d+\n", said.stdout)
 
 
-def test_it_needs_nothing_but_python():
+def test_it_needs_nothing_but_python() -> None:
     """Tools wait for it: it imports nothing of this or another project, and no slow module."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", program.__file__, "--version"],
@@ -131,7 +133,7 @@ def test_it_needs_nothing_but_python():
     assert not imported & {"steersman", "json", "asyncio", "typing", "urllib", "site", "dataclasses", "pathlib"}
 
 
-def test_what_it_lends_is_json_whatever_the_folder_is_called(make_etcd, tmp_path: Path):
+def test_what_it_lends_is_json_whatever_the_folder_is_called(make_etcd: Callable[..., Any], tmp_path: Path) -> None:
     made = make_etcd(folder=tmp_path / 'a "quoted" name')
     made.wait_healthy()
     file = made.folder / program.CLAIM_FILE
@@ -149,7 +151,7 @@ def asked(port: int, word: str = "") -> tuple[int, dict[str, object]]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-def test_the_etcd_of_another_user_is_not_claimed(make_etcd):
+def test_the_etcd_of_another_user_is_not_claimed(make_etcd: Callable[..., Any]) -> None:
     made = make_etcd()
     made.wait_healthy()
     os.chown(made.folder / program.CLAIM_FILE, 65534, 65534)
@@ -157,7 +159,7 @@ def test_the_etcd_of_another_user_is_not_claimed(make_etcd):
         claim(made.url)
 
 
-def test_who_cannot_read_its_folder_cannot_claim_it(make_etcd):
+def test_who_cannot_read_its_folder_cannot_claim_it(make_etcd: Callable[..., Any]) -> None:
     """Every user of the machine can connect to the etcd."""
     made = make_etcd()
     made.wait_healthy()

@@ -118,7 +118,9 @@ def start(programs: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
 
 @pytest.mark.slow
-def test_its_data_is_in_the_folder_of_its_etcd_and_there_again_after_both_have_ended(start, etcd, make_etcd):
+def test_its_data_is_in_the_folder_of_its_etcd_and_there_again_after_both_have_ended(
+    start: Callable[..., Running], etcd: Any, make_etcd: Callable[..., Any]
+) -> None:
     server = start(f"--etcd-servers={etcd.url}")
     server.wait_ready()
     server.request("POST", CONFIG_MAPS, {"metadata": {"name": "kept"}})
@@ -132,22 +134,25 @@ def test_its_data_is_in_the_folder_of_its_etcd_and_there_again_after_both_have_e
 
 
 @pytest.mark.slow
-def test_a_second_one_on_the_same_etcd_is_refused(start, etcd):
+def test_a_second_one_on_the_same_etcd_is_refused(start: Callable[..., Running], etcd: Any) -> None:
     start(f"--etcd-servers={etcd.url}").wait_ready()
     told = start(f"--etcd-servers={etcd.url}").refusal()
     assert f"another kube-apiserver uses the etcd at {etcd.url}; each kube-apiserver needs an etcd of its own" in told
 
 
-def test_it_ends_with_its_etcd(start, etcd):
+def test_it_ends_with_its_etcd(start: Callable[..., Running], etcd: Any) -> None:
     server = start(f"--etcd-servers={etcd.url}")
     server.wait_ready()
     etcd.end()
     assert server.process.wait(30) == 0
+    assert server.process.stderr is not None
     assert "the etcd has ended, and this server with it" in server.process.stderr.read()
 
 
 @pytest.mark.slow
-def test_the_certificates_of_its_folder_are_served_and_kept(start, etcd, make_etcd, tmp_path: Path):
+def test_the_certificates_of_its_folder_are_served_and_kept(
+    start: Callable[..., Running], etcd: Any, make_etcd: Callable[..., Any], tmp_path: Path
+) -> None:
     server = start(f"--etcd-servers={etcd.url}")
     server.wait_ready()
     made = (server.certificates / "apiserver.crt").read_bytes()
@@ -158,7 +163,7 @@ def test_the_certificates_of_its_folder_are_served_and_kept(start, etcd, make_et
     assert (server.certificates / "apiserver.crt").read_bytes() == made
 
 
-def test_a_real_etcd_is_refused():
+def test_a_real_etcd_is_refused() -> None:
     class Etcd(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.send_error(404)
@@ -183,17 +188,17 @@ def test_a_real_etcd_is_refused():
         ("http://127.0.0.1:port", "is not a URL"),
     ],
 )
-def test_what_is_no_etcd_of_ours_is_told(servers: str, told: str):
+def test_what_is_no_etcd_of_ours_is_told(servers: str, told: str) -> None:
     with pytest.raises(OptionsError, match=re.escape(told)):
         claim(servers)
 
 
-def test_an_etcd_that_never_listens_is_not_waited_for_forever():
+def test_an_etcd_that_never_listens_is_not_waited_for_forever() -> None:
     with pytest.raises(OptionsError, match="cannot connect to"):
         claim(f"http://127.0.0.1:{_free_port()}", longest_wait=0.05)
 
 
-def test_flags_that_envtest_and_its_like_pass_are_taken(tmp_path: Path):
+def test_flags_that_envtest_and_its_like_pass_are_taken(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     options, own = kube_apiserver.read(
@@ -250,7 +255,9 @@ def _self_signed(folder: Path, name: str, subject: list[tuple[Any, str]], hosts:
 
 
 @pytest.mark.slow
-def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: Path, make_etcd, tmp_path: Path):
+def test_the_command_line_and_certificates_of_tools_in_java_are_taken(
+    programs: Path, make_etcd: Callable[..., Any], tmp_path: Path
+) -> None:
     """jenvtest and fabric8's kube-api-test start both programs at once, the server before etcd listens."""
     home = tmp_path / "home"
     home.mkdir()
@@ -331,12 +338,12 @@ def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: 
         ("stray", "unexpected argument 'stray'"),
     ],
 )
-def test_other_flags_end_the_start(argument: str, told: str):
+def test_other_flags_end_the_start(argument: str, told: str) -> None:
     with pytest.raises(OptionsError, match=re.escape(told)):
         kube_apiserver.read([argument])
 
 
-def test_every_flag_that_is_named_is_kube_apiservers():
+def test_every_flag_that_is_named_is_kube_apiservers() -> None:
     upstream = (FLAGS.keys() | NOT_SUPPORTED) - kube_apiserver.NOT_UPSTREAM
     assert upstream >= kube_apiserver.WITHOUT_EFFECT
     assert upstream >= kube_apiserver.OWN.keys()
@@ -347,7 +354,7 @@ def test_every_flag_that_is_named_is_kube_apiservers():
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--v=1", "--help"]])
-def test_its_help_names_what_it_takes(programs: Path, arguments: list[str]):
+def test_its_help_names_what_it_takes(programs: Path, arguments: list[str]) -> None:
     said = subprocess.run(
         [programs / "kube-apiserver", *arguments], capture_output=True, text=True, timeout=60, check=True
     ).stdout
@@ -357,7 +364,7 @@ def test_its_help_names_what_it_takes(programs: Path, arguments: list[str]):
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--v=1", "--version"]])
-def test_its_version_is_that_of_what_it_serves(programs: Path, arguments: list[str]):
+def test_its_version_is_that_of_what_it_serves(programs: Path, arguments: list[str]) -> None:
     said = subprocess.run(
         [programs / "kube-apiserver", *arguments], capture_output=True, text=True, timeout=60, check=True
     ).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ def run(*arguments: str, home: Path | None = None, answer: str | None = None) ->
     return CliRunner().invoke(main, list(arguments), env=environment, input=answer)
 
 
-def test_a_server_is_found_by_its_folder_and_ended_with_its_context(make_server, tmp_path: Path) -> None:
+def test_a_server_is_found_by_its_folder_and_ended_with_its_context(
+    make_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     server: ServerProcess = make_server()
     where = ("--data-dir", str(server.folder))
     assert run("status", *where).stderr == f"steersman: no cluster or server is running in {server.folder}\n"
@@ -38,7 +41,9 @@ def test_a_server_is_found_by_its_folder_and_ended_with_its_context(make_server,
 
 
 @pytest.mark.slow
-def test_a_folder_becomes_what_it_was_before_the_first_start(make_server, tmp_path: Path) -> None:
+def test_a_folder_becomes_what_it_was_before_the_first_start(
+    make_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     server: ServerProcess = make_server()
     where = ("--data-dir", str(server.folder))
     assert run("reset", *where, "--yes").stderr == (f"steersman: {server.folder} has no data of a cluster or server\n")

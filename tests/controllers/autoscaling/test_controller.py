@@ -30,7 +30,7 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.testing.clock import Clock
 
 
-class Running:
+class ScaledDeployment:
     """A cluster with a Deployment `web` of two pods, and its simulated time."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -46,7 +46,7 @@ class Running:
         )
         await self.client.create(HORIZONTAL_POD_AUTOSCALERS, obj)
 
-    async def use(self, cpu: str) -> None:
+    async def set_usage(self, cpu: str) -> None:
         """Set the usage of each pod."""
         patch = {"metadata": {"annotations": {"simulation.steersman.dev/cpu": cpu}}}
         for pod in (await self.client.list(PODS, "default")).items:
@@ -59,13 +59,13 @@ class Running:
         found = await self.client.get(HORIZONTAL_POD_AUTOSCALERS, name, "default")
         return {each.type: f"{each.status} {each.reason}" for each in found.status.conditions}
 
-    async def told(self, reason: str) -> str:
+    async def message(self, reason: str) -> str:
         events = (await self.client.list(EVENTS, "default")).items
         return next((each.message for each in events if each.reason == reason), "")
 
 
 @pytest_asyncio.fixture
-async def running(keys_folder: Path) -> AsyncIterator[Running]:
+async def running(keys_folder: Path) -> AsyncIterator[ScaledDeployment]:
     clock = Clock()
     cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
     await cluster.start()
@@ -81,7 +81,7 @@ async def running(keys_folder: Path) -> AsyncIterator[Running]:
         spec = DeploymentSpec(replicas=2, selector=LabelSelector(match_labels=labels), template=template)
         await client.create(DEPLOYMENTS, Deployment(metadata=ObjectMeta(name="web", namespace="default"), spec=spec))
         await clock.advance(seconds=20)
-        yield Running(client, clock)
+        yield ScaledDeployment(client, clock)
     finally:
         await cluster.stop()
 
@@ -91,17 +91,17 @@ def cpu(percentage: int) -> MetricSpec:
     return MetricSpec(type="Resource", resource=ResourceMetricSource(name="cpu", target=target))
 
 
-async def test_it_scales_up_at_its_next_look_and_down_when_the_window_has_passed(running: Running) -> None:
-    await running.use("90m")
+async def test_it_scales_up_at_its_next_look_and_down_when_the_window_has_passed(running: ScaledDeployment) -> None:
+    await running.set_usage("90m")
     await running.autoscaler(cpu(50))
     await running.clock.advance(seconds=14)
     assert await running.replicas() == 2
     await running.clock.advance(seconds=2)
     assert await running.replicas() == 4
     text = "New size: 4; reason: cpu resource utilization (percentage of request) above target"
-    assert await running.told("SuccessfulRescale") == text
+    assert await running.message("SuccessfulRescale") == text
     await running.clock.advance(minutes=1)
-    await running.use("10m")
+    await running.set_usage("10m")
     await running.clock.advance(minutes=4)
     assert await running.replicas() == 4
     assert (await running.conditions())["AbleToScale"] == "True ScaleDownStabilized"
@@ -110,28 +110,28 @@ async def test_it_scales_up_at_its_next_look_and_down_when_the_window_has_passed
     assert (await running.conditions())["ScalingActive"] == "True ValidMetricFound"
 
 
-async def test_what_cannot_be_found_is_told(running: Running) -> None:
+async def test_what_cannot_be_found_is_told(running: ScaledDeployment) -> None:
     await running.autoscaler(
         cpu(50), scale_target_ref=CrossVersionObjectReference(api_version="e.x/v1", kind="Whale", name="web")
     )
     await running.clock.advance(seconds=16)
     assert await running.conditions() == {"AbleToScale": "False FailedGetScale"}
-    assert await running.told("FailedGetScale") == 'no matches for kind "Whale" in group "e.x"'
+    assert await running.message("FailedGetScale") == 'no matches for kind "Whale" in group "e.x"'
 
 
-async def test_two_autoscalers_of_the_same_pods_do_nothing(running: Running) -> None:
-    await running.use("90m")
+async def test_two_autoscalers_of_the_same_pods_do_nothing(running: ScaledDeployment) -> None:
+    await running.set_usage("90m")
     disabled = HorizontalPodAutoscalerBehavior(scale_up=HPAScalingRules(select_policy="Disabled"))
     await running.autoscaler(cpu(50), behavior=disabled)
     await running.autoscaler(cpu(60), name="i", behavior=disabled)
     await running.clock.advance(seconds=46)
     assert (await running.conditions())["ScalingActive"] == "False AmbiguousSelector"
-    assert await running.told("AmbiguousSelector") == (
+    assert await running.message("AmbiguousSelector") == (
         "pods by selector app=web are controlled by multiple HPAs: [default/h default/i]"
     )
 
 
-async def test_external_metrics_scale(running: Running) -> None:
+async def test_external_metrics_scale(running: ScaledDeployment) -> None:
     metric = {"metric": {"name": "tasks"}, "target": {"type": "AverageValue", "averageValue": "10"}}
     await running.autoscaler(from_plain(MetricSpec, {"type": "External", "external": metric}))
     await running.clock.advance(seconds=16)
@@ -143,7 +143,7 @@ async def test_external_metrics_scale(running: Running) -> None:
     assert (await running.conditions())["ScalingLimited"] == "True ScaleUpLimit"
 
 
-async def test_a_target_of_no_replicas_is_left_alone(running: Running) -> None:
+async def test_a_target_of_no_replicas_is_left_alone(running: ScaledDeployment) -> None:
     await running.autoscaler(cpu(50))
     await running.client.patch(DEPLOYMENTS, "web", "default", {"spec": {"replicas": 0}})
     await running.clock.advance(seconds=16)

@@ -40,7 +40,7 @@ USUAL = Tolerances(0.1, 0.1)
 READINESS = Readiness(NOW, 300, 30)
 
 
-def moment(seconds_ago: int) -> str:
+def seconds_before(seconds_ago: int) -> str:
     from datetime import UTC, datetime
 
     return times.format_time(datetime.fromtimestamp(NOW - seconds_ago, UTC))
@@ -56,13 +56,18 @@ def pod(
     cpu: str = "1000m",
     **metadata: Any,
 ) -> Pod:
-    condition = PodCondition(type="Ready", status="True" if ready else "False", last_transition_time=moment(since))
+    condition = PodCondition(
+        type="Ready", status="True" if ready else "False", last_transition_time=seconds_before(since)
+    )
     container = Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu}))
     return Pod(
         metadata=ObjectMeta(name=name, **metadata),
         spec=PodSpec(containers=[container]),
         status=PodStatus(
-            phase=phase, start_time=moment(started), conditions=[condition], container_statuses=[ContainerStatus()]
+            phase=phase,
+            start_time=seconds_before(started),
+            conditions=[condition],
+            container_statuses=[ContainerStatus()],
         ),
     )
 
@@ -129,7 +134,7 @@ def test_readiness_does_not_matter_to_other_metrics() -> None:
 
 
 def test_pods_that_go_or_have_failed_are_left_out() -> None:
-    pods = [pod("a", phase="Failed"), pod("b", deletion_timestamp=moment(1))]
+    pods = [pod("a", phase="Failed"), pod("b", deletion_timestamp=seconds_before(1))]
     grouped = group(pods, metrics(a=1, b=1), "cpu", READINESS)
     assert grouped.ignored == {"a", "b"}
     with pytest.raises(NoProposal, match="did not receive metrics"):

@@ -29,7 +29,7 @@ async def approve(client: Client, name: str, condition: str = "Approved") -> Non
     await client.patch(REQUESTS, name, "", {"status": {"conditions": [given]}}, subresource="approval")
 
 
-async def judged(client: Client, name: str) -> CertificateSigningRequest:
+async def wait_for_condition(client: Client, name: str) -> CertificateSigningRequest:
     async def look() -> CertificateSigningRequest | None:
         found = await client.get(REQUESTS, name)
         return found if found.status.certificate or found.status.conditions else None
@@ -37,7 +37,7 @@ async def judged(client: Client, name: str) -> CertificateSigningRequest:
     return await eventually(look)
 
 
-async def answered(client: Client, name: str) -> CertificateSigningRequest:
+async def wait_for_certificate(client: Client, name: str) -> CertificateSigningRequest:
     async def look() -> CertificateSigningRequest | None:
         found = await client.get(REQUESTS, name)
         return found if found.status.certificate or len(found.status.conditions) > 1 else None
@@ -53,9 +53,9 @@ async def test_what_is_approved_is_signed(run: Run, tmp_path: Path) -> None:
     await client.create(REQUESTS, request("c", pem(("CN", "c")), "example.com/signer", ["client auth"]))
     for name in ("a", "b", "c"):
         await approve(client, name)
-    certificate = x509.load_pem_x509_certificate((await answered(client, "a")).status.certificate or b"")
+    certificate = x509.load_pem_x509_certificate((await wait_for_certificate(client, "a")).status.certificate or b"")
     certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(by.certificate.read_bytes()))
-    failed = (await answered(client, "b")).status.conditions[-1]
+    failed = (await wait_for_certificate(client, "b")).status.conditions[-1]
     assert (failed.type, failed.reason) == ("Failed", "SignerValidationFailure")
     assert failed.message == "invalid usage for client certificate: server auth"
     assert not (await client.get(REQUESTS, "c")).status.certificate
@@ -65,7 +65,7 @@ async def test_a_kubelets_client_certificate_is_approved_where_the_user_may_ask_
     client = await run(CSRApprover)
     await client.create(REQUESTS, request("n", pem(*NODE), KUBELET_CLIENT, CLIENT))
     await client.create(REQUESTS, request("x", pem(("O", "dev"), ("CN", "x")), KUBELET_CLIENT, CLIENT))
-    condition = (await judged(client, "n")).status.conditions[0]
+    condition = (await wait_for_condition(client, "n")).status.conditions[0]
     assert (condition.type, condition.status, condition.reason) == ("Approved", "True", "AutoApproved")
     assert condition.message == "Auto approving kubelet client certificate after SubjectAccessReview."
     assert not (await client.get(REQUESTS, "x")).status.conditions

@@ -33,7 +33,7 @@ MAIL = [x509.RFC822Name("a@b.c")]
 URI = [x509.UniformResourceIdentifier("spiffe://x")]
 
 
-def signed(by: Authority, data: bytes, *usages: str, seconds: int | None = None) -> x509.Certificate:
+def sign_certificate(by: Authority, data: bytes, *usages: str, seconds: int | None = None) -> x509.Certificate:
     return x509.load_pem_x509_certificate(sign(by, parse(data), usages, seconds, time.time()))
 
 
@@ -41,7 +41,7 @@ def test_a_certificate_says_what_was_asked_for(tmp_path: Path) -> None:
     names = [*HOST, *MAIL, *ADDRESS, *URI]
     by = authority(tmp_path)
     data = pem(("CN", "alice"), ("O", "dev"), ("O", "ops"), ("DC", "dropped"), names=names)
-    found = signed(by, data, "client auth", "digital signature", "key encipherment", "server auth")
+    found = sign_certificate(by, data, "client auth", "digital signature", "key encipherment", "server auth")
     assert found.subject.rfc4514_string() == "CN=alice,O=dev+O=ops"
     usage = found.extensions.get_extension_for_class(x509.KeyUsage)
     assert usage.critical
@@ -68,7 +68,7 @@ def test_a_certificate_says_what_was_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_how_long_it_lasts(tmp_path: Path, seconds: int | None, lasts: timedelta) -> None:
-    found = signed(authority(tmp_path), pem(("CN", "a")), "client auth", seconds=seconds)
+    found = sign_certificate(authority(tmp_path), pem(("CN", "a")), "client auth", seconds=seconds)
     assert found.not_valid_after_utc - found.not_valid_before_utc == lasts
     assert abs(found.not_valid_before_utc - (datetime.now(UTC) - timedelta(minutes=5))) < timedelta(seconds=60)
 
@@ -76,19 +76,19 @@ def test_how_long_it_lasts(tmp_path: Path, seconds: int | None, lasts: timedelta
 def test_it_does_not_outlast_its_authority(tmp_path: Path) -> None:
     by = authority(tmp_path, days=2)
     own = x509.load_pem_x509_certificate(by.certificate.read_bytes())
-    assert signed(by, pem(("CN", "a")), "client auth").not_valid_after_utc == own.not_valid_after_utc
+    assert sign_certificate(by, pem(("CN", "a")), "client auth").not_valid_after_utc == own.not_valid_after_utc
     expired = authority(tmp_path, days=1, begins=datetime(2020, 1, 1, tzinfo=UTC))
     with pytest.raises(CannotSign, match="expired in the past"):
-        signed(expired, pem(("CN", "a")), "client auth")
+        sign_certificate(expired, pem(("CN", "a")), "client auth")
 
 
 def test_what_cannot_be_signed(tmp_path: Path) -> None:
     by = authority(tmp_path)
     with pytest.raises(CannotSign, match="unrecognized usage values"):
-        signed(by, pem(("CN", "a")), "anything")
+        sign_certificate(by, pem(("CN", "a")), "anything")
     by.key.write_text("none")
     with pytest.raises(CannotSign, match="error reading CA key file"):
-        signed(by, pem(("CN", "a")), "client auth")
+        sign_certificate(by, pem(("CN", "a")), "client auth")
     for data in (b"", b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"):
         with pytest.raises(Unreadable):
             parse(data)
@@ -96,7 +96,7 @@ def test_what_cannot_be_signed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bit", ["encipher only", "decipher only", "cert sign", "content commitment"])
 def test_any_bit_of_use_can_be_asked_for(tmp_path: Path, bit: str) -> None:
-    found = signed(authority(tmp_path), pem(("CN", "a")), bit, "key agreement")
+    found = sign_certificate(authority(tmp_path), pem(("CN", "a")), bit, "key agreement")
     usage = found.extensions.get_extension_for_class(x509.KeyUsage).value
     names = {"cert sign": "key_cert_sign"}
     assert getattr(usage, names.get(bit, bit.replace(" ", "_")))

@@ -21,7 +21,7 @@ async def make(client: Client, replicas: int = 3, **spec: Any) -> Deployment:
     return await client.create(DEPLOYMENTS, Deployment(metadata=ObjectMeta(name="d", namespace="default"), spec=given))
 
 
-async def get(client: Client) -> Deployment:
+async def get_deployment(client: Client) -> Deployment:
     return await client.get(DEPLOYMENTS, "d", "default")
 
 
@@ -34,22 +34,24 @@ async def change_image(client: Client, image: str) -> None:
     await patch(client, {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}})
 
 
-async def sets(client: Client) -> dict[str, ReplicaSet]:
+async def sets_by_image(client: Client) -> dict[str, ReplicaSet]:
     """Return the ReplicaSets by image."""
     found = (await client.list(REPLICA_SETS, "default")).items
     return {(each.spec.template.spec.containers or [])[0].image: each for each in found}
 
 
 async def sizes(client: Client) -> dict[str, int | None]:
-    return {image: each.spec.replicas for image, each in (await sets(client)).items()}
+    return {image: each.spec.replicas for image, each in (await sets_by_image(client)).items()}
 
 
 async def conditions(client: Client) -> dict[str, tuple[str, str, str]]:
-    return {each.type: (each.status, each.reason, each.message) for each in (await get(client)).status.conditions}
+    return {
+        each.type: (each.status, each.reason, each.message) for each in (await get_deployment(client)).status.conditions
+    }
 
 
-async def is_done(client: Client) -> bool:
-    found = await get(client)
+async def is_complete(client: Client) -> bool:
+    found = await get_deployment(client)
     wanted = found.spec.replicas
     status = found.status
     return (
@@ -62,8 +64,8 @@ async def is_done(client: Client) -> bool:
 async def test_a_template_gets_a_replica_set_named_by_its_hash(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     made = await make(client)
-    await live(client, lambda: is_done(client))
-    (found,) = (await sets(client)).values()
+    await live(client, lambda: is_complete(client))
+    (found,) = (await sets_by_image(client)).values()
     hash_ = found.metadata.labels["pod-template-hash"]
     assert found.metadata.name == f"d-{hash_}" == "d-868fcd64f9"
     assert found.spec.selector == LabelSelector(match_labels={**LABELS, "pod-template-hash": hash_})
@@ -73,7 +75,7 @@ async def test_a_template_gets_a_replica_set_named_by_its_hash(run: Run) -> None
         deployment_annotations.DESIRED_REPLICAS: "3",
         deployment_annotations.MAX_REPLICAS: "4",
     }
-    assert (await get(client)).metadata.annotations[deployment_annotations.REVISION] == "1"
+    assert (await get_deployment(client)).metadata.annotations[deployment_annotations.REVISION] == "1"
     assert await conditions(client) == {
         "Available": ("True", "MinimumReplicasAvailable", "Deployment has minimum availability."),
         "Progressing": ("True", "NewReplicaSetAvailable", 'ReplicaSet "d-868fcd64f9" has successfully progressed.'),
@@ -84,31 +86,31 @@ async def test_a_rolling_update_keeps_to_its_fence_posts(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     rolling = RollingUpdateDeployment(max_surge=1, max_unavailable=1)
     await make(client, 4, strategy=DeploymentStrategy(type="RollingUpdate", rolling_update=rolling))
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     await change_image(client, "j")
     seen: set[int] = set()
 
     async def watched() -> bool:
         found = await sizes(client)
         seen.add(sum(size or 0 for size in found.values()))
-        ready = sum(each.status.available_replicas for each in (await sets(client)).values())
+        ready = sum(each.status.available_replicas for each in (await sets_by_image(client)).values())
         assert ready >= 3
-        return "j" in found and await is_done(client)
+        return "j" in found and await is_complete(client)
 
     await live(client, watched)
     assert await sizes(client) == {"i": 0, "j": 4}
     assert max(seen) <= 5
-    assert (await get(client)).metadata.annotations[deployment_annotations.REVISION] == "2"
+    assert (await get_deployment(client)).metadata.annotations[deployment_annotations.REVISION] == "2"
 
 
 async def test_a_template_that_was_there_before_is_gone_back_to(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     await make(client, 1)
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     for image in ("j", "i"):
         await change_image(client, image)
-        await live(client, lambda: is_done(client))
-    found = await sets(client)
+        await live(client, lambda: is_complete(client))
+    found = await sets_by_image(client)
     assert len(found) == 2
     assert found["i"].metadata.annotations[deployment_annotations.REVISION] == "3"
     assert found["i"].metadata.annotations[deployment_annotations.REVISION_HISTORY] == "1"
@@ -117,13 +119,13 @@ async def test_a_template_that_was_there_before_is_gone_back_to(run: Run) -> Non
 async def test_recreate_lets_no_old_and_new_pods_run_side_by_side(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     await make(client, 2, strategy=DeploymentStrategy(type="Recreate"))
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     await change_image(client, "j")
 
     async def watched() -> bool:
         images = {(pod.spec.containers or [])[0].image for pod in (await client.list(PODS, "default")).items}
         assert len(images) <= 1
-        return images == {"j"} and await is_done(client)
+        return images == {"j"} and await is_complete(client)
 
     await live(client, watched)
     assert await sizes(client) == {"i": 0, "j": 2}
@@ -132,7 +134,7 @@ async def test_recreate_lets_no_old_and_new_pods_run_side_by_side(run: Run) -> N
 async def test_a_paused_one_is_scaled_and_not_rolled(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     await make(client, 1)
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     await patch(client, {"paused": True})
 
     async def paused() -> bool:
@@ -147,7 +149,7 @@ async def test_a_paused_one_is_scaled_and_not_rolled(run: Run) -> None:
 
     await eventually(scaled)
     await patch(client, {"paused": False})
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     assert await sizes(client) == {"i": 0, "j": 2}
 
 
@@ -155,7 +157,7 @@ async def test_a_scale_in_the_middle_of_a_rollout_is_shared(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     rolling = RollingUpdateDeployment(max_surge=3, max_unavailable=2)
     await make(client, 10, strategy=DeploymentStrategy(type="RollingUpdate", rolling_update=rolling))
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     await change_image(client, "j")
 
     async def rolling_sizes(wanted: dict[str, int]) -> bool:
@@ -171,47 +173,47 @@ async def test_no_progress_for_too_long_is_told_of(run: Run) -> None:
     await make(client, 1, progress_deadline_seconds=1)
 
     async def timed_out() -> bool:
-        told = ("False", "ProgressDeadlineExceeded", 'ReplicaSet "d-868fcd64f9" has timed out progressing.')
-        return (await conditions(client)).get("Progressing") == told
+        is_reported = ("False", "ProgressDeadlineExceeded", 'ReplicaSet "d-868fcd64f9" has timed out progressing.')
+        return (await conditions(client)).get("Progressing") == is_reported
 
     await eventually(timed_out)
     await run_pods(client)
-    await eventually(lambda: is_done(client))
+    await eventually(lambda: is_complete(client))
 
 
 async def test_old_replica_sets_go_when_the_history_is_full(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     await make(client, 1, revision_history_limit=1)
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     for image in ("j", "k"):
         await change_image(client, image)
-        await live(client, lambda: is_done(client))
+        await live(client, lambda: is_complete(client))
 
-    async def gone() -> bool:
+    async def are_cleaned_up() -> bool:
         return set(await sizes(client)) == {"j", "k"}
 
-    await eventually(gone)
+    await eventually(are_cleaned_up)
 
 
 async def test_the_old_apis_rollback_brings_a_template_back(run: Run) -> None:
     client = await run(DeploymentController, ReplicaSetController)
     await make(client, 1)
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     await change_image(client, "j")
-    await live(client, lambda: is_done(client))
+    await live(client, lambda: is_complete(client))
     await patch(client, {}, annotations={deployment_annotations.ROLLBACK_TO: "0"})
 
     async def back() -> bool:
-        return await sizes(client) == {"i": 1, "j": 0} and await is_done(client)
+        return await sizes(client) == {"i": 1, "j": 0} and await is_complete(client)
 
     await live(client, back)
-    assert deployment_annotations.ROLLBACK_TO not in (await get(client)).metadata.annotations
+    assert deployment_annotations.ROLLBACK_TO not in (await get_deployment(client)).metadata.annotations
 
-    async def told() -> bool:
+    async def is_reported() -> bool:
         found = (await client.list(EVENTS, "default")).items
         return 'Rolled back deployment "d" to revision 1' in [each.message for each in found]
 
-    await eventually(told)
+    await eventually(is_reported)
 
 
 async def test_a_name_that_another_has_taken_makes_another_hash(run: Run) -> None:
@@ -222,9 +224,9 @@ async def test_a_name_that_another_has_taken_makes_another_hash(run: Run) -> Non
     taken.spec.template.metadata.labels = {"x": "y"}
     await client.create(REPLICA_SETS, taken)
     await make(client, 1)
-    await live(client, lambda: is_done(client))
-    assert (await get(client)).status.collision_count == 1
-    assert (await sets(client))["i"].metadata.name != "d-868fcd64f9"
+    await live(client, lambda: is_complete(client))
+    assert (await get_deployment(client)).status.collision_count == 1
+    assert (await sets_by_image(client))["i"].metadata.name != "d-868fcd64f9"
 
 
 async def test_replica_sets_are_adopted_by_their_labels(run: Run) -> None:

@@ -54,7 +54,7 @@ async def make_pod(client: Client, name: str, **metadata: Any) -> None:
     await client.create(PODS, made)
 
 
-async def says(client: Client, *expected: int) -> None:
+async def wait_for_status(client: Client, *expected: int) -> None:
     """Wait for the numbers in the status: expected, healthy, desired, allowed."""
 
     async def as_expected() -> bool:
@@ -69,13 +69,13 @@ async def test_a_budget_follows_its_pods_and_what_their_owners_ask_for(run: Run)
     client = await run(ReplicaSetController, DisruptionController)
     await make_replica_set(client, 4)
     await make_budget(client, max_unavailable="25%")
-    await says(client, 4, 0, 3, 0)
+    await wait_for_status(client, 4, 0, 3, 0)
     await run_pods(client, count=3)
-    await says(client, 4, 3, 3, 0)
+    await wait_for_status(client, 4, 3, 3, 0)
     await run_pods(client)
-    await says(client, 4, 4, 3, 1)
+    await wait_for_status(client, 4, 4, 3, 1)
     await client.patch(REPLICA_SETS, "rs", "default", {"spec": {"replicas": 8}})
-    await says(client, 8, 4, 6, 0)
+    await wait_for_status(client, 8, 4, 6, 0)
 
 
 async def evict(client: Client) -> str:
@@ -89,9 +89,9 @@ async def test_evictions_are_counted_until_the_budget_is_used_up(run: Run) -> No
     client = await run(ReplicaSetController, DisruptionController)
     await make_replica_set(client, 2)
     await make_budget(client, min_available=1)
-    await says(client, 2, 0, 1, 0)
+    await wait_for_status(client, 2, 0, 1, 0)
     await run_pods(client)
-    await says(client, 2, 2, 1, 1)
+    await wait_for_status(client, 2, 2, 1, 1)
     await evict(client)
     with pytest.raises(StatusError, match="disruption budget"):
         await evict(client)
@@ -138,7 +138,7 @@ async def test_owners_of_any_kind_are_asked_for_their_scale(run: Run) -> None:
     await make_pod(client, "one", owner_references=[owner])
     await run_pods(client)
     await make_budget(client, max_unavailable="20%")
-    await says(client, 5, 1, 4, 0)
+    await wait_for_status(client, 5, 1, 4, 0)
 
 
 async def condition(client: Client) -> tuple[str, str]:
@@ -202,8 +202,8 @@ async def test_a_pod_that_does_not_go_after_its_eviction_is_told_of(run: Run) ->
     status = {"status": {"disruptedPods": {name: times.now()}}}
     await client.patch(POD_DISRUPTION_BUDGETS, "b", "default", status, subresource="status")
     await clock.settle()
-    await says(client, 2, 1, 1, 0)
+    await wait_for_status(client, 2, 1, 1, 0)
     await clock.advance(seconds=125)
-    await says(client, 2, 2, 1, 1)
+    await wait_for_status(client, 2, 2, 1, 1)
     told = [each.message for each in (await client.list(EVENTS, "default")).items if each.reason == "NotDeleted"]
     assert told == ["Pod was expected by PDB default/default to be deleted but it wasn't"]

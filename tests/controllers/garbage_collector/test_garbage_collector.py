@@ -36,7 +36,7 @@ async def names(client: Client) -> set[str]:
     return {each.metadata.name for each in (await client.list(CONFIG_MAPS)).items} - {"kube-root-ca.crt"}
 
 
-async def until(client: Client, left: set[str]) -> None:
+async def wait_for_names(client: Client, left: set[str]) -> None:
     async def are_left() -> bool:
         return await names(client) & {"a", "b", "c", "d"} == left
 
@@ -50,7 +50,7 @@ async def test_dependents_follow_in_the_background(run: Run) -> None:
     await make(client, "c", owner(b))
     await make(client, "d")
     await client.delete(CONFIG_MAPS, "a", "default")
-    await until(client, {"d"})
+    await wait_for_names(client, {"d"})
 
 
 async def test_in_the_foreground_dependents_go_first(run: Run) -> None:
@@ -59,11 +59,11 @@ async def test_in_the_foreground_dependents_go_first(run: Run) -> None:
     b = await make(client, "b", owner(a, block_owner_deletion=True), finalizers=["example.com/keep"])
     await make(client, "c", owner(b, block_owner_deletion=True))
     await client.delete(CONFIG_MAPS, "a", "default", DeleteOptions(propagation_policy="Foreground"))
-    await until(client, {"a", "b"})
+    await wait_for_names(client, {"a", "b"})
     waiting = await client.get(CONFIG_MAPS, "a", "default")
     assert waiting.metadata.finalizers == ["foregroundDeletion"]
     await client.patch(CONFIG_MAPS, "b", "default", {"metadata": {"finalizers": None}})
-    await until(client, set())
+    await wait_for_names(client, set())
 
 
 async def test_orphans_stay_and_lose_their_owner(run: Run) -> None:
@@ -71,7 +71,7 @@ async def test_orphans_stay_and_lose_their_owner(run: Run) -> None:
     a = await make(client, "a")
     await make(client, "b", owner(a))
     await client.delete(CONFIG_MAPS, "a", "default", DeleteOptions(propagation_policy="Orphan"))
-    await until(client, {"b"})
+    await wait_for_names(client, {"b"})
     assert (await client.get(CONFIG_MAPS, "b", "default")).metadata.owner_references == []
 
 
@@ -79,7 +79,7 @@ async def test_an_owner_that_never_was_is_no_owner(run: Run) -> None:
     client = await run(GarbageCollector)
     absent = OwnerReference(api_version="v1", kind="ConfigMap", name="absent", uid="0-0-0")
     await make(client, "a", absent)
-    await until(client, set())
+    await wait_for_names(client, set())
     b = await make(client, "b")
     await make(client, "c", owner(b), absent)
 
@@ -96,7 +96,7 @@ async def test_an_owner_of_another_name_with_the_same_uid_is_another(run: Run) -
     a = await make(client, "a")
     wrong = OwnerReference(api_version="v1", kind="ConfigMap", name="other", uid=a.metadata.uid)
     await make(client, "b", wrong)
-    await until(client, {"a"})
+    await wait_for_names(client, {"a"})
 
 
 async def test_an_owner_in_another_namespace_is_told_of(run: Run) -> None:
@@ -105,13 +105,13 @@ async def test_an_owner_in_another_namespace_is_told_of(run: Run) -> None:
     a = await make(client, "a", namespace="other")
     await make(client, "b", owner(a))
 
-    async def told() -> list[str]:
+    async def messages() -> list[str]:
         return [each.message for each in (await client.list(EVENTS)).items if each.reason == "OwnerRefInvalidNamespace"]
 
-    (message,) = await eventually(told)
+    (message,) = await eventually(messages)
     named = f"[v1/ConfigMap, namespace: default, name: a, uid: {a.metadata.uid}]"
     assert message == f'ownerRef {named} does not exist in namespace "default"'
-    await until(client, {"a"})
+    await wait_for_names(client, {"a"})
 
 
 async def test_custom_objects_own_and_are_owned(run: Run) -> None:
@@ -133,13 +133,13 @@ async def test_custom_objects_own_and_are_owned(run: Run) -> None:
         },
     )
 
-    async def made() -> Any:
+    async def create_widget() -> Any:
         try:
             return await client.create(WIDGETS, {"metadata": {"name": "w"}}, "default")
         except Exception:
             return None
 
-    widget = await eventually(made)
+    widget = await eventually(create_widget)
     reference = OwnerReference(api_version="example.com/v1", kind="Widget", name="w", uid=widget["metadata"]["uid"])
     a = await make(client, "a", reference)
     await client.create(
@@ -153,7 +153,7 @@ async def test_custom_objects_own_and_are_owned(run: Run) -> None:
         "default",
     )
     await client.delete(WIDGETS, "w", "default")
-    await until(client, set())
+    await wait_for_names(client, set())
 
     async def no_widgets() -> bool:
         return (await client.list(WIDGETS)).items == []
@@ -178,7 +178,7 @@ async def test_owners_that_never_were_are_asked_for_once(run: Run, monkeypatch: 
     await make(client, "a", *absent)
     await make(client, "b", *absent[::-1])
     await make(client, "c", *absent[:30], owner(there), *absent[30:])
-    await until(client, {"c", "d"})
+    await wait_for_names(client, {"c", "d"})
 
     async def is_left_with_one() -> bool:
         return len((await client.get(CONFIG_MAPS, "c", "default")).metadata.owner_references) == 1
@@ -222,4 +222,4 @@ async def test_an_object_with_thousands_of_owners_goes_with_the_last(run: Run) -
 
     await eventually(has_one_owner)
     await client.delete(CONFIG_MAPS, "a", "default")
-    await until(client, set())
+    await wait_for_names(client, set())

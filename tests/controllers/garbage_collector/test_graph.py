@@ -15,7 +15,7 @@ _REFERENCE = st.tuples(st.sampled_from(_UIDS), st.sampled_from([True, False, Non
 _STEP = st.tuples(st.sampled_from(_UIDS), st.none() | st.lists(_REFERENCE, max_size=4, unique_by=lambda each: each[0]))
 
 
-def _keeps(owner: Node, dependent: Node) -> bool:
+def _blocks_deletion(owner: Node, dependent: Node) -> bool:
     return any(each.uid == owner.uid and each.block_owner_deletion for each in dependent.owners)
 
 
@@ -34,5 +34,5 @@ def test_dependents_that_block_are_those_whose_references_say_so(
         ]
         graph.put(CONFIG_MAPS, ObjectMeta(uid=uid, name=uid, namespace="n", owner_references=owners))
         for each in filter(None, map(graph.get, _UIDS)):
-            wanted = {uid for uid, dependent in each.dependents.items() if _keeps(each, dependent)}
+            wanted = {uid for uid, dependent in each.dependents.items() if _blocks_deletion(each, dependent)}
             assert each.blocking.keys() == wanted

@@ -12,7 +12,7 @@ from steersman.machinery.values import times
 DAY = "2024-01-01T00:{:02d}:00Z"
 
 
-def ended(minute: int) -> Pod:
+def pod_ended_at(minute: int) -> Pod:
     pod = Pod(metadata=ObjectMeta(creation_timestamp="2024-01-01T00:00:00Z"))
     pod.status.conditions = [PodCondition(type="Ready", status="False", last_transition_time=DAY.format(minute))]
     return pod
@@ -25,11 +25,13 @@ def test_the_wait_doubles_up_to_ten_minutes(failures: int, seconds: int) -> None
 
 
 def test_failures_count_from_the_last_success_on() -> None:
-    failures = Failures().after([], [ended(1), ended(3)])
+    failures = Failures().after([], [pod_ended_at(1), pod_ended_at(3)])
     assert failures == Failures(2, times.unix(DAY.format(3)))
     assert failures.after([], []) == failures
-    assert failures.after([ended(5)], [ended(4), ended(6)]) == Failures(1, times.unix(DAY.format(6)))
-    assert failures.after([ended(5)], []) == Failures()
+    assert failures.after([pod_ended_at(5)], [pod_ended_at(4), pod_ended_at(6)]) == Failures(
+        1, times.unix(DAY.format(6))
+    )
+    assert failures.after([pod_ended_at(5)], []) == Failures()
 
 
 def test_the_end_of_a_pod_is_that_of_its_deletion_if_nothing_else_is_known() -> None:

@@ -29,7 +29,7 @@ def policy(*rules: dict[str, Any]) -> PodFailurePolicy:
     return from_plain(PodFailurePolicy, {"rules": list(rules)})
 
 
-def exits(action: str, operator: str, *values: int, **more: str) -> dict[str, Any]:
+def exit_code_rule(action: str, operator: str, *values: int, **more: str) -> dict[str, Any]:
     return {"action": action, "onExitCodes": {"operator": operator, "values": list(values), **more}}
 
 
@@ -37,7 +37,7 @@ DISRUPTED = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"
 
 
 def test_the_first_rule_that_matches_counts() -> None:
-    found = policy(DISRUPTED, exits("FailIndex", "In", 3), exits("FailJob", "NotIn", 1, 2))
+    found = policy(DISRUPTED, exit_code_rule("FailIndex", "In", 3), exit_code_rule("FailJob", "NotIn", 1, 2))
     assert evaluate_failure(found, pod(9, disrupted=True)) == Verdict(
         "Ignore", "Pod n/p has condition DisruptionTarget matching Ignore rule at index 0"
     )
@@ -51,7 +51,7 @@ def test_the_first_rule_that_matches_counts() -> None:
 
 
 def test_a_rule_may_name_a_container_and_is_never_about_success() -> None:
-    found = policy(exits("FailJob", "NotIn", 5, containerName="main"))
+    found = policy(exit_code_rule("FailJob", "NotIn", 5, containerName="main"))
     assert evaluate_failure(found, pod(1)) == Verdict()
     assert evaluate_failure(found, pod(1, container="main")).action == "FailJob"
     assert evaluate_failure(found, pod(0, container="main")) == Verdict()

@@ -37,11 +37,11 @@ async def test_what_finalizers_keep_is_told_of_and_waited_for(run: Run) -> None:
     await client.create(CONFIG_MAPS, kept)
     await client.delete(NAMESPACES, "a")
 
-    async def told() -> dict[str, tuple[str, str, str]]:
+    async def conditions_by_type() -> dict[str, tuple[str, str, str]]:
         conditions = (await namespaces(client))["a"].status.conditions
         return {each.type: (each.status, each.reason, each.message) for each in conditions}
 
-    conditions = await eventually(told)
+    conditions = await eventually(conditions_by_type)
     assert conditions == {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
         "NamespaceDeletionGroupVersionParsingFailure": (

@@ -40,11 +40,11 @@ async def test_each_node_has_a_block_of_each_range(run: Run) -> None:
     assert await blocks_of(client, "b") == ["10.1.3.0/24", "fd00:0:0:2::/64"]
     await make(client, "c")
 
-    async def told() -> list[tuple[str, str]]:
+    async def reported() -> list[tuple[str, str]]:
         found = (await client.list(EVENTS, "default")).items
         return [(each.message, each.source.component) for each in found if each.reason == "CIDRNotAvailable"]
 
-    assert (await eventually(told))[0] == ("Node c status is now: CIDRNotAvailable", "cidrAllocator")
+    assert (await eventually(reported))[0] == ("Node c status is now: CIDRNotAvailable", "cidrAllocator")
     await client.delete(NODES, "old")
     assert (await blocks_of(client, "c"))[0] == "10.1.1.0/24"
 

@@ -26,7 +26,7 @@ SPEC = ResourceClaimSpec(
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
-def using(claim: PodResourceClaim) -> Pod:
+def pod_with_claim(claim: PodResourceClaim) -> Pod:
     spec = PodSpec(containers=[Container(name="c", image="i")], resource_claims=[claim])
     return Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec)
 
@@ -37,12 +37,12 @@ async def claims(client: Client) -> list[ResourceClaim]:
 
 async def test_a_claim_is_made_of_the_template_and_given_back_when_the_pod_has_ended(run: Run) -> None:
     client = await run(ResourceClaimController)
-    await client.create(PODS, using(PodResourceClaim(name="first", resource_claim_template_name="t")))
+    await client.create(PODS, pod_with_claim(PodResourceClaim(name="first", resource_claim_template_name="t")))
 
-    async def told() -> list[str]:
+    async def messages() -> list[str]:
         return [each.message for each in (await client.list(EVENTS, "default")).items]
 
-    assert (await eventually(told))[0] == (
+    assert (await eventually(messages))[0] == (
         'PodResourceClaim first: resource claim template "t": resourceclaimtemplate.resource.k8s.io "t" not found'
     )
     template = ResourceClaimTemplate(
@@ -50,11 +50,11 @@ async def test_a_claim_is_made_of_the_template_and_given_back_when_the_pod_has_e
     )
     await client.create(RESOURCE_CLAIM_TEMPLATES, template)
 
-    async def named() -> str:
+    async def claim_name() -> str:
         pod = await client.get(PODS, "p", "default")
         return next((each.resource_claim_name or "" for each in pod.status.resource_claim_statuses), "")
 
-    name = await eventually(named)
+    name = await eventually(claim_name)
     assert name.startswith("p-first-")
     (made,) = await claims(client)
     assert made.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "first"}
@@ -62,10 +62,10 @@ async def test_a_claim_is_made_of_the_template_and_given_back_when_the_pod_has_e
     await allocate(client, name, pod)
     await client.patch(PODS, "p", "default", {"status": {"phase": "Succeeded"}}, subresource="status")
 
-    async def gone() -> bool:
+    async def is_deleted() -> bool:
         return not await claims(client)
 
-    await eventually(gone)
+    await eventually(is_deleted)
 
 
 async def allocate(client: Client, name: str, pod: Pod) -> None:
@@ -81,7 +81,7 @@ async def allocate(client: Client, name: str, pod: Pod) -> None:
 async def test_a_claim_that_its_user_made_stays_without_devices(run: Run) -> None:
     client = await run(ResourceClaimController)
     await client.create(RESOURCE_CLAIMS, ResourceClaim(metadata=ObjectMeta(name="m", namespace="default"), spec=SPEC))
-    pod = await client.create(PODS, using(PodResourceClaim(name="first", resource_claim_name="m")))
+    pod = await client.create(PODS, pod_with_claim(PodResourceClaim(name="first", resource_claim_name="m")))
     await allocate(client, "m", pod)
     await client.delete(PODS, "p", "default")
 

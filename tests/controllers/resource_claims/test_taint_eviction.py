@@ -27,7 +27,7 @@ from steersman.controllers.resource_claims.taint_eviction import DeviceTaintEvic
 from tests.controllers.waiting import Run, eventually
 
 
-async def use(client: Client, name: str, device: str, *tolerations: DeviceToleration) -> None:
+async def create_pod_with_device(client: Client, name: str, device: str, *tolerations: DeviceToleration) -> None:
     """Create a pod on a node that uses a device by its own claim."""
     request = DeviceRequest(name="r", exactly=ExactDeviceRequest(device_class_name="c"))
     spec = ResourceClaimSpec(devices=DeviceClaim(requests=[request]))
@@ -55,11 +55,13 @@ async def taint(client: Client, *devices: str) -> None:
 
 async def test_pods_on_broken_devices_go_unless_their_claims_tolerate_it(run: Run) -> None:
     client = await run(DeviceTaintEviction)
-    await use(client, "goes", "d-0")
-    await use(client, "stays", "d-1", DeviceToleration(key="broken", operator="Exists", effect="NoExecute"))
-    await use(client, "whole", "d-2")
+    await create_pod_with_device(client, "goes", "d-0")
+    await create_pod_with_device(
+        client, "stays", "d-1", DeviceToleration(key="broken", operator="Exists", effect="NoExecute")
+    )
+    await create_pod_with_device(client, "whole", "d-2")
     for_long = DeviceToleration(operator="Exists", effect="NoExecute", toleration_seconds=3600)
-    await use(client, "stays-for-long", "d-1", for_long)
+    await create_pod_with_device(client, "stays-for-long", "d-1", for_long)
     await taint(client, "d-0", "d-1")
 
     async def going() -> list[str]:
@@ -70,15 +72,15 @@ async def test_pods_on_broken_devices_go_unless_their_claims_tolerate_it(run: Ru
     condition = (await client.get(PODS, "goes", "default")).status.conditions[-1]
     assert (condition.type, condition.reason) == ("DisruptionTarget", "DeletionByDeviceTaintManager")
 
-    async def told() -> list[tuple[str, str]]:
+    async def reported() -> list[tuple[str, str]]:
         events = (await client.list(EVENTS, "default")).items
         return [(each.involved_object.name, each.message) for each in events]
 
-    assert await eventually(told) == [("goes", "Marking for deletion")]
+    assert await eventually(reported) == [("goes", "Marking for deletion")]
     await client.delete(RESOURCE_SLICES, "s")
 
     async def cancelled() -> bool:
-        return ("stays-for-long", "Cancelling deletion") in await told()
+        return ("stays-for-long", "Cancelling deletion") in await reported()
 
     await eventually(cancelled)
     assert await going() == ["goes"]

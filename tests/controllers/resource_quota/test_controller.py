@@ -44,12 +44,12 @@ async def used(client: Client, name: str) -> dict[str, str]:
     return (await client.get(RESOURCE_QUOTAS, name, "default")).status.used
 
 
-async def until(client: Client, name: str, expected: dict[str, str]) -> None:
-    async def same() -> bool:
+async def wait_for_usage(client: Client, name: str, expected: dict[str, str]) -> None:
+    async def is_expected() -> bool:
         return await used(client, name) == expected
 
     try:
-        await eventually(same, seconds=10)
+        await eventually(is_expected, seconds=10)
     except TimeoutError:
         assert await used(client, name) == expected
 
@@ -104,13 +104,13 @@ async def test_what_is_there_counts_and_what_goes_is_given_back(run: Run) -> Non
         "count/deployments.apps": "0",
         "gpu.deviceclass.resource.k8s.io/devices": "1",
     }
-    await until(client, "q", expected)
+    await wait_for_usage(client, "q", expected)
     assert (await client.get(RESOURCE_QUOTAS, "q", "default")).status.hard == hard
     await client.delete(PODS, "a", "default")
     await client.delete(SECRETS, "x", "default")
     await client.delete(SERVICES, "s", "default")
     await client.delete(RESOURCE_CLAIMS, "d", "default")
-    await until(
+    await wait_for_usage(
         client,
         "q",
         expected
@@ -130,11 +130,11 @@ async def test_what_is_there_counts_and_what_goes_is_given_back(run: Run) -> Non
 async def test_a_pod_that_has_ended_gives_back_what_it_had(run: Run) -> None:
     client = await run(ResourceQuotaController)
     await limit(client, "q", {"pods": "1", "count/pods": "10"})
-    await until(client, "q", {"pods": "0", "count/pods": "0"})
+    await wait_for_usage(client, "q", {"pods": "0", "count/pods": "0"})
     await make(client, PODS, "a", **pod())
     assert await used(client, "q") == {"pods": "1", "count/pods": "1"}
     await client.patch(PODS, "a", "default", {"status": {"phase": "Succeeded"}}, subresource="status")
-    await until(client, "q", {"pods": "0", "count/pods": "1"})
+    await wait_for_usage(client, "q", {"pods": "0", "count/pods": "1"})
 
 
 async def test_scopes(run: Run) -> None:
@@ -148,13 +148,13 @@ async def test_scopes(run: Run) -> None:
     important = {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
     await limit(client, "important", {"pods": "5"}, scopeSelector={"matchExpressions": [important]})
     await run(ResourceQuotaController)
-    await until(client, "ending", {"pods": "1"})
-    await until(client, "lasting", {"pods": "1", "requests.cpu": "1"})
-    await until(client, "best-effort", {"pods": "1"})
-    await until(client, "important", {"pods": "0"})
+    await wait_for_usage(client, "ending", {"pods": "1"})
+    await wait_for_usage(client, "lasting", {"pods": "1", "requests.cpu": "1"})
+    await wait_for_usage(client, "best-effort", {"pods": "1"})
+    await wait_for_usage(client, "important", {"pods": "0"})
     await client.patch(PODS, "a", "default", {"spec": {"activeDeadlineSeconds": 10}})
-    await until(client, "ending", {"pods": "2"})
-    await until(client, "lasting", {"pods": "0", "requests.cpu": "0"})
+    await wait_for_usage(client, "ending", {"pods": "2"})
+    await wait_for_usage(client, "lasting", {"pods": "0", "requests.cpu": "0"})
 
 
 async def test_custom_resources_are_counted_once_they_are_defined(run: Run) -> None:
@@ -165,19 +165,19 @@ async def test_custom_resources_are_counted_once_they_are_defined(run: Run) -> N
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]}
     await client.create(DEFINITIONS, {"metadata": {"name": "widgets.example.com"}, "spec": spec})
-    await until(client, "q", {"count/widgets.example.com": "0"})
+    await wait_for_usage(client, "q", {"count/widgets.example.com": "0"})
     await make(client, WIDGETS, "w")
     assert await used(client, "q") == {"count/widgets.example.com": "1"}
     await client.delete(WIDGETS, "w", "default")
-    await until(client, "q", {"count/widgets.example.com": "0"})
+    await wait_for_usage(client, "q", {"count/widgets.example.com": "0"})
 
 
 async def test_what_is_limited_may_change_and_nothing_is_written_without_need(run: Run) -> None:
     client = await run(ResourceQuotaController)
     await limit(client, "q", {"configmaps": "5", "secrets": "5"})
-    await until(client, "q", {"configmaps": "0", "secrets": "0"})
+    await wait_for_usage(client, "q", {"configmaps": "0", "secrets": "0"})
     await client.patch(RESOURCE_QUOTAS, "q", "default", {"spec": {"hard": {"secrets": None, "configmaps": "7"}}})
-    await until(client, "q", {"configmaps": "0"})
+    await wait_for_usage(client, "q", {"configmaps": "0"})
 
     async def settled() -> ResourceQuota | None:
         found = await client.get(RESOURCE_QUOTAS, "q", "default")
@@ -201,9 +201,9 @@ async def test_what_was_summed_up_while_something_was_made_is_put_right(
     monkeypatch.setattr(controller_module, "QUIET", 0.3)
     client = await run(ResourceQuotaController)
     await limit(client, "q", {"configmaps": "10"})
-    await until(client, "q", {"configmaps": "0"})
+    await wait_for_usage(client, "q", {"configmaps": "0"})
     await make(client, CONFIG_MAPS, "a")
-    await until(client, "q", {"configmaps": "1"})
+    await wait_for_usage(client, "q", {"configmaps": "1"})
     await client.patch(RESOURCE_QUOTAS, "q", "default", {"status": {"used": {"configmaps": "0"}}}, subresource="status")
     assert await used(client, "q") == {"configmaps": "0"}
-    await until(client, "q", {"configmaps": "1"})
+    await wait_for_usage(client, "q", {"configmaps": "1"})

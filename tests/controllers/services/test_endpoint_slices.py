@@ -22,7 +22,7 @@ from tests.controllers.services.objects import (
 from tests.controllers.waiting import Run, eventually
 
 
-async def listed(client: Client, expected: dict[str, bool], service: str = "s") -> None:
+async def wait_for_endpoints(client: Client, expected: dict[str, bool], service: str = "s") -> None:
     async def as_expected() -> bool:
         return await ready_in_slices(client, service) == expected
 
@@ -35,16 +35,16 @@ async def test_slices_follow_pods(run: Run) -> None:
     await make_service(client)
     await run_pod(client, "one", "10.1.0.1")
     await run_pod(client, "two", "10.1.0.2", ready=False)
-    await listed(client, {"one": True, "two": False})
+    await wait_for_endpoints(client, {"one": True, "two": False})
     (slice_,) = await slices_of(client)
     endpoint = (slice_.endpoints or [])[0]
     assert (endpoint.node_name, endpoint.zone, slice_.address_type) == ("node-a", "a", "IPv4")
     assert slice_.metadata.annotations["endpoints.kubernetes.io/last-change-trigger-time"]
     await client.delete(PODS, "one", "default")
     await run_pod(client, "two", "10.1.0.2")
-    await listed(client, {"one": False, "two": True})
+    await wait_for_endpoints(client, {"one": False, "two": True})
     await client.patch(PODS, "two", "default", {"metadata": {"labels": {"app": "other"}}})
-    await listed(client, {"one": False})
+    await wait_for_endpoints(client, {"one": False})
 
 
 async def test_endpoints_are_spread_over_slices_that_stay_as_they_are(
@@ -56,11 +56,11 @@ async def test_endpoints_are_spread_over_slices_that_stay_as_they_are(
     for number in range(8):
         await run_pod(client, f"p{number}", f"10.1.0.{number + 1}")
     await make_service(client)  # after the pods: those that come in between may begin slices of their own
-    await listed(client, {f"p{number}": True for number in range(8)})
+    await wait_for_endpoints(client, {f"p{number}": True for number in range(8)})
     before = {each.metadata.name: each.metadata.resource_version for each in await slices_of(client)}
     assert len(before) == 3
     await run_pod(client, "p0", "10.1.0.1", ready=False)
-    await listed(client, {f"p{number}": number > 0 for number in range(8)})
+    await wait_for_endpoints(client, {f"p{number}": number > 0 for number in range(8)})
     after = {each.metadata.name: each.metadata.resource_version for each in await slices_of(client)}
     assert sum(before[name] != version for name, version in after.items()) == 1
 
@@ -70,18 +70,18 @@ async def test_a_pod_is_listed_when_its_node_is_known(run: Run) -> None:
     await make_service(client)
     await run_pod(client, "one", "10.1.0.1")
 
-    async def told() -> list[str]:
+    async def messages() -> list[str]:
         found = (await client.list(EVENTS, "default")).items
         return [each.message for each in found if each.reason == "FailedToUpdateEndpointSlices"]
 
-    (text, *_) = await eventually(told)
+    (text, *_) = await eventually(messages)
     assert text == (
         "Error updating Endpoint Slices for Service default/s: "
         "skipping Pod one for Service default/s: Node node-a Not Found"
     )
     assert await ready_in_slices(client) == {}
     await make_node(client, zone="z")
-    await listed(client, {"one": True})
+    await wait_for_endpoints(client, {"one": True})
 
 
 async def test_what_others_do_to_slices_is_undone(run: Run) -> None:
@@ -89,12 +89,12 @@ async def test_what_others_do_to_slices_is_undone(run: Run) -> None:
     await make_node(client)
     await make_service(client)
     await run_pod(client, "one", "10.1.0.1")
-    await listed(client, {"one": True})
+    await wait_for_endpoints(client, {"one": True})
     (slice_,) = await slices_of(client)
     await client.patch(ENDPOINT_SLICES, slice_.metadata.name, "default", {"endpoints": []})
-    await listed(client, {"one": True})
+    await wait_for_endpoints(client, {"one": True})
     await client.delete(ENDPOINT_SLICES, slice_.metadata.name, "default")
-    await listed(client, {"one": True})
+    await wait_for_endpoints(client, {"one": True})
     assert len(await slices_of(client)) == 1
 
 
@@ -103,11 +103,11 @@ async def test_slices_that_were_there_before_are_kept(run: Run) -> None:
     await make_node(client)
     await make_service(client)
     await run_pod(client, "one", "10.1.0.1")
-    await listed(client, {"one": True})
+    await wait_for_endpoints(client, {"one": True})
     (before,) = await slices_of(client)
     client = await run(EndpointSliceController)
     await run_pod(client, "two", "10.1.0.2")
-    await listed(client, {"one": True, "two": True})
+    await wait_for_endpoints(client, {"one": True, "two": True})
     assert [each.metadata.uid for each in await slices_of(client)] == [before.metadata.uid]
 
 

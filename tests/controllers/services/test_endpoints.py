@@ -25,7 +25,7 @@ async def endpoints(client: Client, name: str = "s") -> Endpoints | None:
         return None
 
 
-async def listed(client: Client, ready: list[str], not_ready: list[str], name: str = "s") -> Endpoints:
+async def wait_for_addresses(client: Client, ready: list[str], not_ready: list[str], name: str = "s") -> Endpoints:
     async def as_expected() -> Endpoints | None:
         found = await endpoints(client, name)
         if found is None:
@@ -42,27 +42,27 @@ async def listed(client: Client, ready: list[str], not_ready: list[str], name: s
 async def test_endpoints_follow_pods(run: Run) -> None:
     client = await run(EndpointsController)
     await make_service(client)
-    await listed(client, [], [])
+    await wait_for_addresses(client, [], [])
     await run_pod(client, "two", "10.1.0.2")
     await run_pod(client, "one", "10.1.0.1")
     await run_pod(client, "three", "10.1.0.3", ready=False)
-    found = await listed(client, ["10.1.0.1", "10.1.0.2"], ["10.1.0.3"])
+    found = await wait_for_addresses(client, ["10.1.0.1", "10.1.0.2"], ["10.1.0.3"])
     assert found.metadata.labels == {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     await client.delete(PODS, "two", "default")
-    await listed(client, ["10.1.0.1"], ["10.1.0.3"])
+    await wait_for_addresses(client, ["10.1.0.1"], ["10.1.0.3"])
     await client.delete(SERVICES, "s", "default")
 
-    async def gone() -> bool:
+    async def is_deleted() -> bool:
         return await endpoints(client) is None
 
-    await eventually(gone)
+    await eventually(is_deleted)
 
 
 async def test_headless_services_may_list_what_is_not_ready(run: Run) -> None:
     client = await run(EndpointsController)
     await make_service(client, cluster_ip="None", ports=[], publish_not_ready_addresses=True)
     await run_pod(client, "one", "10.1.0.1", ready=False)
-    found = await listed(client, ["10.1.0.1"], [])
+    found = await wait_for_addresses(client, ["10.1.0.1"], [])
     assert found.metadata.labels["service.kubernetes.io/headless"] == ""
     assert found.subsets[0].ports == []
 
@@ -74,10 +74,10 @@ async def test_a_thousand_addresses_are_listed_at_most(run: Run, monkeypatch: py
     await run_pod(client, "one", "10.1.0.1", ready=False)
     await run_pod(client, "two", "10.1.0.2")
     await run_pod(client, "three", "10.1.0.3")
-    found = await listed(client, ["10.1.0.2", "10.1.0.3"], [])
+    found = await wait_for_addresses(client, ["10.1.0.2", "10.1.0.3"], [])
     assert found.metadata.annotations["endpoints.kubernetes.io/over-capacity"] == "truncated"
     await client.delete(PODS, "two", "default")
-    found = await listed(client, ["10.1.0.3"], ["10.1.0.1"])
+    found = await wait_for_addresses(client, ["10.1.0.3"], ["10.1.0.1"])
     assert "endpoints.kubernetes.io/over-capacity" not in found.metadata.annotations
 
 
@@ -85,9 +85,9 @@ async def test_endpoints_that_somebody_takes_away_come_back(run: Run) -> None:
     client = await run(EndpointsController)
     await make_service(client)
     await run_pod(client, "one", "10.1.0.1")
-    before = await listed(client, ["10.1.0.1"], [])
+    before = await wait_for_addresses(client, ["10.1.0.1"], [])
     await client.delete(ENDPOINTS, "s", "default")
-    after = await listed(client, ["10.1.0.1"], [])
+    after = await wait_for_addresses(client, ["10.1.0.1"], [])
     assert after.metadata.uid != before.metadata.uid
 
 
@@ -99,8 +99,8 @@ async def test_endpoints_without_a_service_go_at_the_start_unless_a_leader_has_t
     await client.create(ENDPOINTS, Endpoints(metadata=led))
     await run(EndpointsController)
 
-    async def gone() -> bool:
+    async def is_deleted() -> bool:
         return await endpoints(client, "left") is None
 
-    await eventually(gone)
+    await eventually(is_deleted)
     assert await endpoints(client, "led") is not None

@@ -78,10 +78,10 @@ async def test_a_deleted_service_goes_when_its_address_is_given_back(run: Run) -
     await eventually(lambda: ips(client))
     await client.delete(SERVICES, "s", "default")
 
-    async def gone() -> bool:
+    async def is_deleted() -> bool:
         return not [each for each in await _services(client) if each.metadata.name == "s"]
 
-    await eventually(gone)
+    await eventually(is_deleted)
     assert "UnAvailableLoadBalancer" in await reasons(client)
 
 

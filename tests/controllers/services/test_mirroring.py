@@ -89,9 +89,9 @@ async def test_too_many_addresses_are_told_of(run: Run, monkeypatch: pytest.Monk
     await make(client, subset("10.1.0.1", "10.1.0.2", "10.1.0.3"))
     await mirrored(client, ("IPv4", 80, ["10.1.0.1", "10.1.0.2"]))
 
-    async def told() -> list[str]:
+    async def messages() -> list[str]:
         return [each.message for each in (await client.list(EVENTS, "default")).items]
 
-    assert await eventually(told) == [
+    assert await eventually(messages) == [
         "A max of 2 addresses can be mirrored to EndpointSlices per Endpoints subset. 1 addresses were skipped"
     ]

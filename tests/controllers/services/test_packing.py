@@ -25,7 +25,7 @@ def svc(**spec: object) -> Service:
     return made
 
 
-def want(packing: Packing, of: Service, *numbers: int, ready: bool = True) -> None:
+def set_desired_pods(packing: Packing, of: Service, *numbers: int, ready: bool = True) -> None:
     for number in numbers:
         each = pod(f"p{number}", f"10.1.{number // 250}.{number % 250 + 1}", ready=ready)
         packing.set_desired(
@@ -33,7 +33,7 @@ def want(packing: Packing, of: Service, *numbers: int, ready: bool = True) -> No
         )
 
 
-def write(packing: Packing, of: Service) -> tuple[int, int, int]:
+def apply_plan(packing: Packing, of: Service) -> tuple[int, int, int]:
     """Apply a plan as the server would. Return the numbers of created, updated and deleted slices."""
     changes = packing.plan(of)
     recycle(changes, of)
@@ -52,90 +52,90 @@ def sizes(packing: Packing) -> list[int]:
 
 def test_a_service_without_endpoints_has_an_empty_slice_that_is_used_for_the_first() -> None:
     packing, of = Packing("IPv4"), svc()
-    assert write(packing, of) == (1, 0, 0)
-    assert write(packing, of) == (0, 0, 0)
-    want(packing, of, 1)
-    assert write(packing, of) == (0, 1, 0)
+    assert apply_plan(packing, of) == (1, 0, 0)
+    assert apply_plan(packing, of) == (0, 0, 0)
+    set_desired_pods(packing, of, 1)
+    assert apply_plan(packing, of) == (0, 1, 0)
     packing.set_desired("p1", None)
-    assert write(packing, of) == (0, 1, 0)
+    assert apply_plan(packing, of) == (0, 1, 0)
     assert sizes(packing) == [0]
 
 
 def test_new_endpoints_fill_one_slice_that_has_room_for_all() -> None:
     packing, of = Packing("IPv4"), svc()
-    want(packing, of, *range(250))
-    assert write(packing, of) == (3, 0, 0)
+    set_desired_pods(packing, of, *range(250))
+    assert apply_plan(packing, of) == (3, 0, 0)
     assert sizes(packing) == [50, 100, 100]
-    want(packing, of, *range(250, 290))
-    assert write(packing, of) == (0, 1, 0)
-    want(packing, of, *range(290, 310))
-    assert write(packing, of) == (1, 0, 0), "no slice has room for all of them"
+    set_desired_pods(packing, of, *range(250, 290))
+    assert apply_plan(packing, of) == (0, 1, 0)
+    set_desired_pods(packing, of, *range(290, 310))
+    assert apply_plan(packing, of) == (1, 0, 0), "no slice has room for all of them"
     assert sizes(packing) == [20, 90, 100, 100]
 
 
 def test_only_slices_with_changed_endpoints_are_written() -> None:
     packing, of = Packing("IPv4"), svc()
-    want(packing, of, *range(300))
-    write(packing, of)
-    want(packing, of, 7, ready=False)
-    assert write(packing, of) == (0, 1, 0)
+    set_desired_pods(packing, of, *range(300))
+    apply_plan(packing, of)
+    set_desired_pods(packing, of, 7, ready=False)
+    assert apply_plan(packing, of) == (0, 1, 0)
     packing.set_desired("p7", None)
-    want(packing, of, 1000)
-    assert write(packing, of) == (0, 1, 0), "what is new goes where something is written anyway"
+    set_desired_pods(packing, of, 1000)
+    assert apply_plan(packing, of) == (0, 1, 0), "what is new goes where something is written anyway"
     assert sizes(packing) == [100, 100, 100]
 
 
 def test_pods_with_other_ports_are_in_slices_of_their_own() -> None:
     of = svc(ports=[ServicePort(port=80, protocol="TCP", target_port="web")])
     packing = Packing("IPv4")
-    want(packing, of, 1, 2)
+    set_desired_pods(packing, of, 1, 2)
     other = pod("other", "10.2.0.1")
     assert other.spec.containers is not None
     other.spec.containers[0].ports[0].container_port = 1
     packing.set_desired("other", DesiredEndpoint(ports_of_pod(of, other), endpoint_of(other, None, of, "IPv4")))
-    assert write(packing, of) == (2, 0, 0)
+    assert apply_plan(packing, of) == (2, 0, 0)
     packing.set_desired("other", None)
-    assert write(packing, of) == (0, 0, 1)
+    assert apply_plan(packing, of) == (0, 0, 1)
 
 
 def test_what_others_write_is_undone() -> None:
     packing, of = Packing("IPv4"), svc()
-    want(packing, of, *range(5))
-    write(packing, of)
+    set_desired_pods(packing, of, *range(5))
+    apply_plan(packing, of)
     (slice_,) = map(deep_copy, packing.slices.values())
     assert slice_.endpoints is not None
     slice_.endpoints = [*slice_.endpoints[:3], slice_.endpoints[0]]
     packing.put_slice(slice_)
-    assert write(packing, of) == (0, 1, 0)
+    assert apply_plan(packing, of) == (0, 1, 0)
     assert sizes(packing) == [5]
-    assert write(packing, of) == (0, 0, 0)
+    assert apply_plan(packing, of) == (0, 0, 0)
 
 
 def test_slices_that_are_there_already_stay_as_they_are() -> None:
     packing, of = Packing("IPv4"), svc()
-    want(packing, of, *range(150))
-    write(packing, of)
+    set_desired_pods(packing, of, *range(150))
+    apply_plan(packing, of)
     another = Packing("IPv4")
     for each in packing.slices.values():
         another.put_slice(each)
-    want(another, of, *range(150))
-    assert write(another, of) == (0, 0, 0)
+    set_desired_pods(another, of, *range(150))
+    assert apply_plan(another, of) == (0, 0, 0)
 
 
 def test_slices_of_a_service_of_the_same_name_that_is_gone_are_deleted() -> None:
     packing, of = Packing("IPv4"), svc()
-    want(packing, of, 1)
-    write(packing, of)
+    set_desired_pods(packing, of, 1)
+    apply_plan(packing, of)
     of.metadata.uid = "another"
-    assert write(packing, of) == (1, 0, 1)
+    assert apply_plan(packing, of) == (1, 0, 1)
 
 
 def test_labels_of_the_service_are_those_of_its_slices() -> None:
     packing, of = Packing("IPv4"), svc()
-    want(packing, of, *range(150))
-    write(packing, of)
+    set_desired_pods(packing, of, *range(150))
+    apply_plan(packing, of)
     of.metadata.labels = {"team": "x"}
-    assert write(packing, of) == (0, 2, 0)
+    assert apply_plan(packing, of) == (0, 2, 0)
     assert all(each.metadata.labels["team"] == "x" for each in packing.slices.values())
 
 
@@ -154,10 +154,10 @@ def test_whatever_changes_each_pod_is_listed_once_and_as_it_is(steps: list[list[
                 packing.set_desired(f"p{number}", None)
                 there.pop(f"p{number}", None)
             else:
-                want(packing, of, number, ready=state == "ready")
+                set_desired_pods(packing, of, number, ready=state == "ready")
                 there[f"p{number}"] = state == "ready"
-        write(packing, of)
-        assert write(packing, of) == (0, 0, 0)
+        apply_plan(packing, of)
+        assert apply_plan(packing, of) == (0, 0, 0)
         listed = [each for slice_ in packing.slices.values() for each in slice_.endpoints or ()]
         assert max(Counter(map(pod_of, listed)).values(), default=1) == 1
         assert {pod_of(each): each.conditions.ready for each in listed} == there

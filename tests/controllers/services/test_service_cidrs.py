@@ -8,7 +8,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec
 from steersman.client.client import Client
 from steersman.client.resources import SERVICE_CIDRS, SERVICES
-from steersman.controllers.services.service_cidrs import FINALIZER, ServiceCIDRController, blocks, is_within
+from steersman.controllers.services.service_cidrs import FINALIZER, ServiceCIDRController, is_within, network_keys
 from steersman.testing.clock import Clock
 from tests.controllers.services.objects import make_service
 from tests.controllers.waiting import Run
@@ -19,8 +19,8 @@ from tests.controllers.waiting import Run
     [("10.1.0.0/16", True), ("10.1.2.0/24", True), ("10.0.0.0/15", False), ("10.2.0.0/16", False), ("::/16", False)],
 )
 def test_networks_are_found_within_others(inner: str, expected: bool) -> None:
-    (block,) = blocks([inner])
-    assert is_within(blocks(["10.1.0.0/16", "fd00::/64"]), *block) == expected
+    (block,) = network_keys([inner])
+    assert is_within(network_keys(["10.1.0.0/16", "fd00::/64"]), *block) == expected
 
 
 async def ready(client: Client, name: str) -> list[tuple[str, str]]:

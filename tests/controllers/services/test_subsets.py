@@ -19,11 +19,11 @@ from steersman.controllers.services.subsets import (
 HTTP, DNS = Port("http", "TCP", 80, None), Port("dns", "UDP", 53, None)
 
 
-def keys(*ips: str) -> list[AddressKey]:
+def address_keys(*ips: str) -> list[AddressKey]:
     return [AddressKey(each, "") for each in ips]
 
 
-def plain(groups: list[Group]) -> list[tuple[list[str | None], list[str], list[str]]]:
+def plain_groups(groups: list[Group]) -> list[tuple[list[str | None], list[str], list[str]]]:
     return [
         ([port.name for port in each.ports], [key.ip for key in each.ready], [key.ip for key in each.not_ready])
         for each in in_order(repack(groups))
@@ -31,21 +31,25 @@ def plain(groups: list[Group]) -> list[tuple[list[str | None], list[str], list[s
 
 
 def test_ports_of_the_same_addresses_are_together() -> None:
-    groups = [Group([HTTP], keys("1", "2"), []), Group([DNS], keys("1", "2"), [])]
-    assert [(sorted(map(str, ports)), ready) for ports, ready, _ in plain(groups)] == [(["dns", "http"], ["1", "2"])]
+    groups = [Group([HTTP], address_keys("1", "2"), []), Group([DNS], address_keys("1", "2"), [])]
+    assert [(sorted(map(str, ports)), ready) for ports, ready, _ in plain_groups(groups)] == [
+        (["dns", "http"], ["1", "2"])
+    ]
 
 
 def test_a_port_of_several_groups_has_the_addresses_of_all() -> None:
-    groups = [Group([HTTP, DNS], keys("1"), []), Group([DNS], keys("2"), keys("3"))]
-    assert plain(groups) == [(["dns"], ["1", "2"], ["3"]), (["http"], ["1"], [])]
+    groups = [Group([HTTP, DNS], address_keys("1"), []), Group([DNS], address_keys("2"), address_keys("3"))]
+    assert plain_groups(groups) == [(["dns"], ["1", "2"], ["3"]), (["http"], ["1"], [])]
 
 
 def test_what_is_not_ready_in_one_group_is_not_ready() -> None:
-    assert plain([Group([HTTP], keys("1"), []), Group([HTTP], [], keys("1"))]) == [(["http"], [], ["1"])]
+    assert plain_groups([Group([HTTP], address_keys("1"), []), Group([HTTP], [], address_keys("1"))]) == [
+        (["http"], [], ["1"])
+    ]
 
 
 def test_addresses_without_ports_stay() -> None:
-    assert plain([Group([], keys("1"), keys("2"))]) == [([], ["1"], ["2"])]
+    assert plain_groups([Group([], address_keys("1"), address_keys("2"))]) == [([], ["1"], ["2"])]
 
 
 def test_subsets_that_somebody_wrote_lose_what_is_said_twice() -> None:
@@ -54,11 +58,11 @@ def test_subsets_that_somebody_wrote_lose_what_is_said_twice() -> None:
         addresses=[EndpointAddress(ip="2"), EndpointAddress(ip="1"), EndpointAddress(ip="2")],
         ports=[EndpointPort(name="http", port=80, protocol="TCP")],
     )
-    assert plain([asyncio.run(group_of_subset(subset, addresses))]) == [(["http"], ["1", "2"], [])]
+    assert plain_groups([asyncio.run(group_of_subset(subset, addresses))]) == [(["http"], ["1", "2"], [])]
 
 
 def numbered(count: int) -> list[AddressKey]:
-    return keys(*(f"{number:05}" for number in range(count)))
+    return address_keys(*(f"{number:05}" for number in range(count)))
 
 
 def test_what_is_not_ready_is_left_out_first() -> None:

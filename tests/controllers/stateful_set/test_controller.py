@@ -51,12 +51,12 @@ async def images(client: Client) -> dict[str, str]:
     return {pod.metadata.name: (pod.spec.containers or [])[0].image for pod in await pods_of(client)}
 
 
-async def is_at(client: Client, **wanted: str) -> bool:
+async def has_images(client: Client, **wanted: str) -> bool:
     """Return True if exactly these pods exist with these images, and the status counts them."""
     status = (await client.get(STATEFUL_SETS, "web", "default")).status
     counted = status.replicas == status.ready_replicas == len(wanted)
-    named = {name.replace("_", "-"): image for name, image in wanted.items()}
-    return counted and await images(client) == named
+    is_labelled = {name.replace("_", "-"): image for name, image in wanted.items()}
+    return counted and await images(client) == is_labelled
 
 
 async def patch(client: Client, spec: dict[str, Any]) -> None:
@@ -88,22 +88,22 @@ async def test_a_pod_waits_for_the_one_before_it(run: Run) -> None:
         return sorted(found) == ["web-0", "web-1"]
 
     await eventually(second)
-    await live(client, lambda: is_at(client, web_0="i", web_1="i", web_2="i"))
+    await live(client, lambda: has_images(client, web_0="i", web_1="i", web_2="i"))
     await patch(client, {"replicas": 1})
-    await live(client, lambda: is_at(client, web_0="i"))
+    await live(client, lambda: has_images(client, web_0="i"))
 
-    async def told() -> list[str]:
+    async def messages() -> list[str]:
         found = (await client.list(EVENTS, "default")).items
         deleted = [each.message for each in found if each.reason == "SuccessfulDelete"]
         return deleted if len(deleted) == 2 else []
 
-    assert await eventually(told) == [f"Delete Pod web-{number} in StatefulSet web successful" for number in (2, 1)]
+    assert await eventually(messages) == [f"Delete Pod web-{number} in StatefulSet web successful" for number in (2, 1)]
 
 
 async def test_a_new_template_replaces_the_last_pod_first(run: Run) -> None:
     client = await run(StatefulSetController)
     await make(client)
-    await live(client, lambda: is_at(client, web_0="i", web_1="i"))
+    await live(client, lambda: has_images(client, web_0="i", web_1="i"))
     await change_image(client, "j")
 
     async def last() -> bool:
@@ -113,7 +113,7 @@ async def test_a_new_template_replaces_the_last_pod_first(run: Run) -> None:
     await eventually(last)
     status = (await client.get(STATEFUL_SETS, "web", "default")).status
     assert status.current_revision != status.update_revision
-    await live(client, lambda: is_at(client, web_0="j", web_1="j"))
+    await live(client, lambda: has_images(client, web_0="j", web_1="j"))
 
     async def complete() -> bool:
         found = (await client.get(STATEFUL_SETS, "web", "default")).status
@@ -127,27 +127,27 @@ async def test_below_the_partition_pods_stay_of_the_old_revision(run: Run) -> No
     client = await run(StatefulSetController)
     rolling = RollingUpdateStatefulSetStrategy(partition=1)
     await make(client, update_strategy=StatefulSetUpdateStrategy(type="RollingUpdate", rolling_update=rolling))
-    await live(client, lambda: is_at(client, web_0="i", web_1="i"))
+    await live(client, lambda: has_images(client, web_0="i", web_1="i"))
     await change_image(client, "j")
-    await live(client, lambda: is_at(client, web_0="i", web_1="j"))
+    await live(client, lambda: has_images(client, web_0="i", web_1="j"))
     await client.delete(PODS, "web-0", "default")
-    await live(client, lambda: is_at(client, web_0="i", web_1="j"))
+    await live(client, lambda: has_images(client, web_0="i", web_1="j"))
 
 
 async def test_in_parallel_all_are_made_at_once_from_where_numbers_begin(run: Run) -> None:
     client = await run(StatefulSetController)
     await make(client, 3, pod_management_policy="Parallel", ordinals=StatefulSetOrdinals(start=5))
 
-    async def made() -> bool:
+    async def are_created() -> bool:
         return sorted(await images(client)) == ["web-5", "web-6", "web-7"]
 
-    await eventually(made)
+    await eventually(are_created)
     await patch(client, {"replicas": 0})
 
-    async def gone() -> bool:
+    async def are_deleted() -> bool:
         return not await images(client)
 
-    await eventually(gone)
+    await eventually(are_deleted)
 
 
 @pytest.mark.parametrize(("policy", "most"), [("OrderedReady", 1), ("Parallel", 2)])
@@ -164,9 +164,9 @@ async def test_only_pods_that_can_be_made_now_are_made_of_the_template(
     client = await run()
     metadata = ObjectMeta(name="two", namespace="default")
     quota = ResourceQuota(metadata=metadata, spec=ResourceQuotaSpec(hard={"pods": "2"}))
-    made = await client.create(RESOURCE_QUOTAS, quota)
-    made.status = ResourceQuotaStatus(hard={"pods": "2"}, used={"pods": "0"})
-    await client.update_status(RESOURCE_QUOTAS, made)
+    are_created = await client.create(RESOURCE_QUOTAS, quota)
+    are_created.status = ResourceQuotaStatus(hard={"pods": "2"}, used={"pods": "0"})
+    await client.update_status(RESOURCE_QUOTAS, are_created)
     await make(client, 2_000, pod_management_policy=policy)
     await run(StatefulSetController)
 
@@ -181,7 +181,7 @@ async def test_only_pods_that_can_be_made_now_are_made_of_the_template(
 async def test_on_delete_only_what_is_deleted_is_replaced(run: Run) -> None:
     client = await run(StatefulSetController)
     await make(client, 1, update_strategy=StatefulSetUpdateStrategy(type="OnDelete"))
-    await live(client, lambda: is_at(client, web_0="i"))
+    await live(client, lambda: has_images(client, web_0="i"))
     await change_image(client, "j")
 
     async def looked() -> bool:
@@ -191,7 +191,7 @@ async def test_on_delete_only_what_is_deleted_is_replaced(run: Run) -> None:
     await eventually(looked)
     assert await images(client) == {"web-0": "i"}
     await client.delete(PODS, "web-0", "default")
-    await live(client, lambda: is_at(client, web_0="j"))
+    await live(client, lambda: has_images(client, web_0="j"))
 
 
 def claim_template() -> PersistentVolumeClaim:
@@ -209,7 +209,7 @@ async def test_each_pod_has_claims_that_go_when_the_policy_says(run: Run) -> Non
     client = await run(StatefulSetController)
     policy = StatefulSetPersistentVolumeClaimRetentionPolicy(when_deleted="Delete", when_scaled="Delete")
     await make(client, volume_claim_templates=[claim_template()], persistent_volume_claim_retention_policy=policy)
-    await live(client, lambda: is_at(client, web_0="i", web_1="i"))
+    await live(client, lambda: has_images(client, web_0="i", web_1="i"))
 
     async def owned(**wanted: str) -> bool:
         return await owners(client) == {name.replace("_", "-"): [owner] for name, owner in wanted.items()}
@@ -222,15 +222,15 @@ async def test_each_pod_has_claims_that_go_when_the_policy_says(run: Run) -> Non
 async def test_a_pod_that_failed_is_made_again(run: Run) -> None:
     client = await run(StatefulSetController)
     await make(client, 1)
-    await live(client, lambda: is_at(client, web_0="i"))
+    await live(client, lambda: has_images(client, web_0="i"))
     (pod,) = await pods_of(client)
     await run_pods(client, phase="Failed", ready=False)
 
-    async def again() -> bool:
+    async def is_recreated() -> bool:
         await end_pods(client)
         return [each.metadata.uid for each in await pods_of(client)] not in ([], [pod.metadata.uid])
 
-    await eventually(again)
+    await eventually(is_recreated)
 
 
 async def test_a_pod_is_adopted_and_put_right(run: Run) -> None:
@@ -239,18 +239,18 @@ async def test_a_pod_is_adopted_and_put_right(run: Run) -> None:
     await client.create(PODS, mine)
     other = Pod(metadata=ObjectMeta(name="other", namespace="default", labels=LABELS), spec=template().spec)
     await client.create(PODS, other)
-    made = await make(client, 1)
+    are_created = await make(client, 1)
 
     async def adopted() -> bool:
         found = await client.get(PODS, "web-0", "default")
-        return [each.uid for each in found.metadata.owner_references] == [made.metadata.uid]
+        return [each.uid for each in found.metadata.owner_references] == [are_created.metadata.uid]
 
     await eventually(adopted)
     await run_pods(client)
 
-    async def named() -> bool:
+    async def is_labelled() -> bool:
         found = (await client.get(PODS, "web-0", "default")).metadata.labels
         return found.get("statefulset.kubernetes.io/pod-name") == "web-0"
 
-    await live(client, named)
+    await live(client, is_labelled)
     assert (await client.get(PODS, "other", "default")).metadata.owner_references == []

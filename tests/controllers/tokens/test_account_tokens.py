@@ -19,12 +19,12 @@ from tests.controllers.waiting import Run, eventually
 Claims = dict[str, Any]
 
 
-def signed(claims: Claims) -> str:
+def fake_sign(claims: Claims) -> str:
     return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()
 
 
 async def start(run: Run) -> Client:
-    return await run(ServiceAccountTokenController, sign_token=signed, root_ca="PEM")
+    return await run(ServiceAccountTokenController, sign_token=fake_sign, root_ca="PEM")
 
 
 async def make_account(client: Client, name: str, *secrets: str) -> ServiceAccount:
@@ -38,7 +38,7 @@ async def make_secret(client: Client, name: str, account: str, **annotations: st
     await client.create(SECRETS, Secret(metadata=metadata, type=SECRET_TYPE))
 
 
-async def filled(client: Client, name: str) -> Secret:
+async def wait_for_token(client: Client, name: str) -> Secret:
     async def look() -> Secret | None:
         secret = await client.get(SECRETS, name, "default")
         return secret if {"token", "ca.crt", "namespace"} <= secret.data.keys() else None
@@ -46,7 +46,7 @@ async def filled(client: Client, name: str) -> Secret:
     return await eventually(look)
 
 
-async def gone(client: Client, name: str) -> None:
+async def wait_until_deleted(client: Client, name: str) -> None:
     async def look() -> bool:
         try:
             await client.get(SECRETS, name, "default")
@@ -61,7 +61,7 @@ async def test_a_secret_is_given_a_token_of_its_account(run: Run) -> None:
     client = await start(run)
     account = await make_account(client, "a")
     await make_secret(client, "t", "a")
-    secret = await filled(client, "t")
+    secret = await wait_for_token(client, "t")
     assert (secret.data["ca.crt"], secret.data["namespace"]) == (b"PEM", b"default")
     assert secret.metadata.annotations == {ACCOUNT_NAME: "a", ACCOUNT_UID: account.metadata.uid}
     assert json.loads(base64.urlsafe_b64decode(secret.data["token"])) == {
@@ -85,7 +85,7 @@ async def test_tokens_go_with_their_account_and_references_with_their_secret(run
     await make_account(client, "a", "t", "u", "other")
     for name in ("t", "u"):
         await make_secret(client, name, "a")
-        await filled(client, name)
+        await wait_for_token(client, name)
     await client.delete(SECRETS, "t", "default")
 
     async def left() -> bool:
@@ -94,7 +94,7 @@ async def test_tokens_go_with_their_account_and_references_with_their_secret(run
 
     await eventually(left)
     await client.delete(SERVICE_ACCOUNTS, "a", "default")
-    await gone(client, "u")
+    await wait_until_deleted(client, "u")
 
 
 async def test_tokens_of_nobody_are_deleted(run: Run) -> None:
@@ -102,12 +102,12 @@ async def test_tokens_of_nobody_are_deleted(run: Run) -> None:
     await make_account(client, "a")
     await make_secret(client, "another", "a", **{ACCOUNT_UID: "0"})
     await make_secret(client, "nobody", "b")
-    await gone(client, "another")
-    await gone(client, "nobody")
+    await wait_until_deleted(client, "another")
+    await wait_until_deleted(client, "nobody")
 
 
 def test_it_does_not_run_without_a_key() -> None:
     from steersman.controllers.controller import Settings
 
     assert not ServiceAccountTokenController.can_run(Settings())
-    assert ServiceAccountTokenController.can_run(Settings(sign_token=signed))
+    assert ServiceAccountTokenController.can_run(Settings(sign_token=fake_sign))

@@ -58,12 +58,12 @@ def test_which_tokens_sign() -> None:
 def test_a_signature_is_a_jws_without_its_content() -> None:
     header, content, signature = detached_signature("what is told", "abcdef", "secret").split(".")
     assert (content, base64.urlsafe_b64decode(header + "==")) == ("", b'{"alg":"HS256","kid":"abcdef"}')
-    signed = f"{header}.{base64.urlsafe_b64encode(b'what is told').decode().rstrip('=')}"
-    expected = hmac.digest(b"secret", signed.encode(), hashlib.sha256)
+    is_signed = f"{header}.{base64.urlsafe_b64encode(b'what is told').decode().rstrip('=')}"
+    expected = hmac.digest(b"secret", is_signed.encode(), hashlib.sha256)
     assert base64.urlsafe_b64decode(signature + "=" * (-len(signature) % 4)) == expected
 
 
-async def info(client: Client) -> dict[str, str]:
+async def cluster_info(client: Client) -> dict[str, str]:
     return (await client.get(CONFIG_MAPS, "cluster-info", "kube-public")).data
 
 
@@ -75,11 +75,11 @@ async def test_the_clusters_information_is_signed_by_each_token(run: Run) -> Non
     await client.create(SECRETS, token())
     await client.create(SECRETS, token("expire", expiration="2020-01-01T00:00:00Z"))
 
-    async def signed() -> bool:
+    async def is_signed() -> bool:
         signature = detached_signature("here", "abcdef", "0123456789abcdef")
-        return await info(client) == {"kubeconfig": "here", "more": "y", "jws-kubeconfig-abcdef": signature}
+        return await cluster_info(client) == {"kubeconfig": "here", "more": "y", "jws-kubeconfig-abcdef": signature}
 
-    await eventually(signed)
+    await eventually(is_signed)
 
     async def cleaned() -> bool:
         found = (await client.list(SECRETS, "kube-system", field_selector=f"type={SECRET_TYPE}")).items
@@ -89,6 +89,6 @@ async def test_the_clusters_information_is_signed_by_each_token(run: Run) -> Non
     await client.delete(SECRETS, "bootstrap-token-abcdef", "kube-system")
 
     async def unsigned() -> bool:
-        return await info(client) == {"kubeconfig": "here", "more": "y"}
+        return await cluster_info(client) == {"kubeconfig": "here", "more": "y"}
 
     await eventually(unsigned)

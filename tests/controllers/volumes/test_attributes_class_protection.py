@@ -25,7 +25,7 @@ async def test_a_class_goes_with_the_last_claim_that_names_it(run: Run) -> None:
     await client.patch(PERSISTENT_VOLUME_CLAIMS, "a", "default", {"metadata": {"finalizers": None}})
     await client.delete(PERSISTENT_VOLUME_CLAIMS, "a", "default")
 
-    async def gone() -> bool:
+    async def is_deleted() -> bool:
         return not (await client.list(VOLUME_ATTRIBUTES_CLASSES)).items
 
-    await eventually(gone)
+    await eventually(is_deleted)

@@ -18,7 +18,7 @@ from tests.controllers.volumes.objects import claim
 from tests.controllers.waiting import Run, eventually
 
 
-def using(name: str) -> Pod:
+def pod_with_ephemeral_volume(name: str) -> Pod:
     template = PersistentVolumeClaimTemplate(metadata=ObjectMeta(labels={"a": "b"}), spec=claim().spec)
     source = Volume(name="v", ephemeral=EphemeralVolumeSource(volume_claim_template=template))
     spec = PodSpec(containers=[Container(name="c", image="i")], volumes=[source])
@@ -27,7 +27,7 @@ def using(name: str) -> Pod:
 
 async def test_a_pod_gets_its_claim_and_owns_it(run: Run) -> None:
     client = await run(EphemeralVolumes)
-    made = await client.create(PODS, using("p"))
+    made = await client.create(PODS, pod_with_ephemeral_volume("p"))
 
     async def claims() -> list[PersistentVolumeClaim]:
         return (await client.list(PERSISTENT_VOLUME_CLAIMS, "default")).items
@@ -40,10 +40,10 @@ async def test_a_pod_gets_its_claim_and_owns_it(run: Run) -> None:
 async def test_a_claim_of_somebody_else_is_left_alone(run: Run) -> None:
     client = await run(EphemeralVolumes)
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim("p-v"))
-    await client.create(PODS, using("p"))
+    await client.create(PODS, pod_with_ephemeral_volume("p"))
 
-    async def told() -> list[str]:
+    async def messages() -> list[str]:
         return [each.message for each in (await client.list(EVENTS, "default")).items]
 
     expected = "ephemeral volume v: PVC default/p-v was not created for pod default/p (pod is not owner)"
-    assert (await eventually(told))[0] == expected
+    assert (await eventually(messages))[0] == expected

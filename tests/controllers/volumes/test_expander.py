@@ -24,12 +24,12 @@ async def test_a_driver_is_waited_for(run: Run) -> None:
     larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
     await client.patch(PERSISTENT_VOLUME_CLAIMS, "a", "default", larger)
 
-    async def told() -> list[tuple[str, str, str]]:
+    async def reported() -> list[tuple[str, str, str]]:
         events = (await client.list(EVENTS, "default")).items
         return [
             (each.type, each.message, each.source.component) for each in events if each.reason == "ExternalExpanding"
         ]
 
-    assert await eventually(told) == [
+    assert await eventually(reported) == [
         ("Normal", "waiting for an external controller to expand this PVC", "volume_expand")
     ]

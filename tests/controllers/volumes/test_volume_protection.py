@@ -19,11 +19,11 @@ async def test_a_volume_goes_once_it_is_not_bound(run: Run) -> None:
     assert kept.metadata.finalizers == ["kubernetes.io/pv-protection"]
     await client.patch(PERSISTENT_VOLUMES, "v", "", {"status": {"phase": "Released"}}, subresource="status")
 
-    async def gone() -> bool:
+    async def is_deleted() -> bool:
         try:
             await client.get(PERSISTENT_VOLUMES, "v")
         except StatusError as error:
             return is_not_found(error)
         return False
 
-    await eventually(gone)
+    await eventually(is_deleted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from steersman.api.core.v1 import EndpointAddress, EndpointPort, EndpointSubset
@@ -29,7 +31,7 @@ def shown(subsets: list[EndpointSubset]) -> list[tuple[list[str], list[int]]]:
         ([subset("a")], [], []),
     ],
 )
-def test_they_lead_to_those_that_run(old, addresses, expected) -> None:
+def test_they_lead_to_those_that_run(old: list[Any], addresses: list[Any], expected: list[Any]) -> None:
     assert shown(leading_to(old, addresses, PORT, sets_port=False)) == expected
 
 
@@ -49,7 +51,7 @@ def test_the_port_is_set_when_it_is_to_be() -> None:
         ([subset("a", "b", "c", "d")], 2, ["a", "b"]),
     ],
 )
-def test_those_after_ones_own_go_where_there_are_too_many(old, count, expected) -> None:
+def test_those_after_ones_own_go_where_there_are_too_many(old: list[Any], count: int, expected: list[Any]) -> None:
     [(addresses, _)] = shown(counting(old, "b", count, PORT, sets_port=False))
     assert addresses == expected
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.bad_clients.bad_client import PATIENCE, memory_grows_at_most, others_are_served
+from steersman.testing import ServerProcess
+from tests.e2e.bad_clients.bad_client import PATIENCE, BadClient, memory_grows_at_most, others_are_served
 
 HOST = b"Host: localhost\r\n"
 CONFIGMAPS = b"/api/v1/namespaces/default/configmaps"
@@ -34,7 +36,9 @@ MALFORMED = {
 }
 
 
-def test_malformed_requests_are_refused_and_their_connections_closed(server, connect):
+def test_malformed_requests_are_refused_and_their_connections_closed(
+    server: ServerProcess, connect: Callable[..., BadClient]
+) -> None:
     clients = {kind: connect() for kind in MALFORMED}
     with others_are_served(server):
         for kind, client in clients.items():
@@ -45,7 +49,9 @@ def test_malformed_requests_are_refused_and_their_connections_closed(server, con
     assert not [kind for kind, answer in answers.items() if b"Traceback" in answer]
 
 
-def test_a_head_of_ten_mebibytes_is_not_read_to_its_end(server, connect):
+def test_a_head_of_ten_mebibytes_is_not_read_to_its_end(
+    server: ServerProcess, connect: Callable[..., BadClient]
+) -> None:
     with others_are_served(server), memory_grows_at_most(server, 30):
         for field in (b"A: " + b"a" * (10 << 20) + b"\r\n", b"A: aaaaaaaa\r\n" * (10 << 17)):
             client = connect(admin=False)
@@ -56,21 +62,21 @@ def test_a_head_of_ten_mebibytes_is_not_read_to_its_end(server, connect):
 
 
 @pytest.mark.slow
-def test_a_head_that_never_ends_is_cut_off(server, connect):
+def test_a_head_that_never_ends_is_cut_off(server: ServerProcess, connect: Callable[..., BadClient]) -> None:
     client = connect(admin=False)
     client.send(b"GET /livez HTTP/1.1\r\n" + HOST)
     with others_are_served(server), memory_grows_at_most(server, 30):
         client.send_until_closed(lambda number: b"A: " + b"b" * 1000 + b"\r\n")
 
 
-def test_a_path_of_a_mebibyte_is_refused(server, connect):
+def test_a_path_of_a_mebibyte_is_refused(server: ServerProcess, connect: Callable[..., BadClient]) -> None:
     client = connect()
     client.send(b"GET /" + b"a" * (2 << 20) + b" HTTP/1.1\r\n" + HOST + b"\r\n")
     answer = client.rest()
     assert answer == b"" or answer.split(b" ")[1] in (b"414", b"431"), answer[:200]
 
 
-def test_a_body_of_four_mebibytes_is_413(server):
+def test_a_body_of_four_mebibytes_is_413(server: ServerProcess) -> None:
     body = {"metadata": {"name": "big"}, "data": {"a": "a" * (4 << 20)}}
     with others_are_served(server), memory_grows_at_most(server, 60), server.client() as client:
         status, answer = client.request("POST", CONFIGMAPS.decode(), body)
@@ -80,7 +86,7 @@ def test_a_body_of_four_mebibytes_is_413(server):
 
 
 @pytest.mark.slow
-def test_a_body_that_never_ends_is_cut_off(server, connect):
+def test_a_body_that_never_ends_is_cut_off(server: ServerProcess, connect: Callable[..., BadClient]) -> None:
     client = connect()
     with others_are_served(server), memory_grows_at_most(server, 60):
         client.send(POST + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -90,7 +96,9 @@ def test_a_body_that_never_ends_is_cut_off(server, connect):
     assert answer == b"" or answer.startswith(b"HTTP/1.1 413 "), answer[:200]
 
 
-def test_a_body_that_stops_coming_ends_with_the_requests_time(make_server, connect):
+def test_a_body_that_stops_coming_ends_with_the_requests_time(
+    make_server: Callable[..., ServerProcess], connect: Callable[..., BadClient]
+) -> None:
     server = make_server("--request-timeout=1s")
     server.start()
     client = connect(server)
@@ -103,7 +111,9 @@ def test_a_body_that_stops_coming_ends_with_the_requests_time(make_server, conne
 
 
 @pytest.mark.slow
-def test_a_body_that_comes_a_byte_at_a_time_ends_with_the_requests_time(make_server, connect):
+def test_a_body_that_comes_a_byte_at_a_time_ends_with_the_requests_time(
+    make_server: Callable[..., ServerProcess], connect: Callable[..., BadClient]
+) -> None:
     server = make_server("--request-timeout=1s")
     server.start()
     client = connect(server)
@@ -115,16 +125,20 @@ def test_a_body_that_comes_a_byte_at_a_time_ends_with_the_requests_time(make_ser
     assert client.receive().startswith(b"HTTP/1.1 504 ")
 
 
-def test_a_client_that_goes_away_in_the_middle_leaves_nothing_behind(server, connect):
+def test_a_client_that_goes_away_in_the_middle_leaves_nothing_behind(
+    server: ServerProcess, connect: Callable[..., BadClient]
+) -> None:
     for _ in range(50):
         client = connect()
         client.send(POST + b"Content-Length: 1000\r\n\r\n{")
         client.close()
-    with others_are_served(server), server.client() as client:
-        assert client.request("GET", "/readyz") == (200, b"ok")
+    with others_are_served(server), server.client() as asking:
+        assert asking.request("GET", "/readyz") == (200, b"ok")
 
 
-def test_pipelined_requests_are_answered_in_order_and_no_others_wait(server, connect):
+def test_pipelined_requests_are_answered_in_order_and_no_others_wait(
+    server: ServerProcess, connect: Callable[..., BadClient]
+) -> None:
     client = connect(admin=False)
     count = 2000
     with others_are_served(server):

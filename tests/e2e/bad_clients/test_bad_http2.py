@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hpack import Encoder
 
 from steersman.net.http2 import frames
-from tests.e2e.bad_clients.bad_client import memory_grows_at_most, others_are_served
+from steersman.testing import ServerProcess
+from tests.e2e.bad_clients.bad_client import BadClient, memory_grows_at_most, others_are_served
 
 
 @pytest.fixture
-def flood(server, connect):
+def flood(server: ServerProcess, connect: Callable[..., BadClient]):
     """Sends `make(n)` for n = 0, 1, ... on a fresh connection until the server ends it; fails if it does not."""
 
     def run(make, *, first: bytes = b"") -> None:
@@ -28,7 +31,7 @@ def block(path: str = "/livez", *extra: tuple[str, str]) -> bytes:
 
 
 @pytest.mark.slow
-def test_rapid_resets_end_the_connection(flood):
+def test_rapid_resets_end_the_connection(flood) -> None:
     head = block()
     cancel = int(frames.ErrorCode.CANCEL).to_bytes(4)
 
@@ -41,28 +44,30 @@ def test_rapid_resets_end_the_connection(flood):
 
 
 @pytest.mark.slow
-def test_settings_without_end_end_the_connection(flood):
+def test_settings_without_end_end_the_connection(flood) -> None:
     flood(lambda number: frames.settings({}))
 
 
 @pytest.mark.slow
-def test_pings_without_end_end_the_connection(flood):
+def test_pings_without_end_end_the_connection(flood) -> None:
     flood(lambda number: frames.frame(frames.PING, 0, 0, b"01234567"))
 
 
 @pytest.mark.slow
-def test_empty_data_without_end_ends_the_connection(flood):
+def test_empty_data_without_end_ends_the_connection(flood) -> None:
     opened = frames.headers(1, block(), 0, frames.DEFAULT_FRAME_SIZE)
     flood(lambda number: frames.frame(frames.DATA, 0, 1, b""), first=opened)
 
 
 @pytest.mark.slow
-def test_continuations_without_end_end_the_connection(flood):
+def test_continuations_without_end_end_the_connection(flood) -> None:
     head = frames.frame(frames.HEADERS, frames.END_STREAM, 1, block())
     flood(lambda number: frames.frame(frames.CONTINUATION, 0, 1, b"\x00\x01a\x01b"), first=head)
 
 
-def test_a_header_bomb_ends_the_stream_or_the_connection(server, connect):
+def test_a_header_bomb_ends_the_stream_or_the_connection(
+    server: ServerProcess, connect: Callable[..., BadClient]
+) -> None:
     encoder = Encoder()
     fields = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/livez")]
     first = encoder.encode([*fields, ("a", "b" * 4000)])
@@ -90,12 +95,14 @@ def test_a_header_bomb_ends_the_stream_or_the_connection(server, connect):
     ],
     ids=["preface", "garbage", "data on no stream", "an even stream", "no hpack", "no window", "no settings"],
 )
-def test_broken_frames_end_the_connection(server, connect, data: bytes):
+def test_broken_frames_end_the_connection(
+    server: ServerProcess, connect: Callable[..., BadClient], data: bytes
+) -> None:
     client = connect(admin=False, alpn=("h2",))
     with others_are_served(server):
         client.send(data)
         client.rest()
 
 
-def test_the_server_has_nothing_to_report_of_all_this(server):
+def test_the_server_has_nothing_to_report_of_all_this(server: ServerProcess) -> None:
     assert "Traceback" not in server.errors.read_text()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from steersman.testing import ServerProcess
 from tests.e2e.bad_clients.bad_client import memory_grows_at_most, others_are_served
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -27,7 +29,7 @@ DEEP = {
 }
 
 
-def ask(server, method: str, path: str, body: bytes, media: str) -> tuple[int, dict]:
+def ask(server: ServerProcess, method: str, path: str, body: bytes, media: str) -> tuple[int, dict[str, Any]]:
     with server.client() as client:
         status, answer = client.request(method, path, body, {"Content-Type": media})
     return status, json.loads(answer)
@@ -35,7 +37,7 @@ def ask(server, method: str, path: str, body: bytes, media: str) -> tuple[int, d
 
 @pytest.mark.parametrize("media", [JSON, YAML])
 @pytest.mark.parametrize("kind", DEEP)
-def test_ten_thousand_levels_are_refused(server, kind: str, media: str):
+def test_ten_thousand_levels_are_refused(server: ServerProcess, kind: str, media: str) -> None:
     with others_are_served(server):
         status, told = ask(server, "POST", CONFIGMAPS, DEEP[kind], media)
     assert (status, told["kind"]) == (400, "Status")
@@ -43,7 +45,7 @@ def test_ten_thousand_levels_are_refused(server, kind: str, media: str):
 
 @pytest.mark.parametrize("media", [MERGE, JSON_PATCH, STRATEGIC, APPLY])
 @pytest.mark.parametrize("kind", ["lists", "members"])
-def test_ten_thousand_levels_in_a_patch_are_refused(server, kind: str, media: str):
+def test_ten_thousand_levels_in_a_patch_are_refused(server: ServerProcess, kind: str, media: str) -> None:
     with others_are_served(server):
         status, told = ask(server, "PATCH", f"{CONFIGMAPS}/kube-root-ca.crt?fieldManager=m", DEEP[kind], media)
     assert 400 <= status < 500
@@ -73,7 +75,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("media", [YAML, APPLY])
 @pytest.mark.parametrize("kind", BOMBS)
-def test_yaml_bombs_cost_neither_time_nor_memory(server, kind: str, media: str):
+def test_yaml_bombs_cost_neither_time_nor_memory(server: ServerProcess, kind: str, media: str) -> None:
     method, path = ("POST", CONFIGMAPS) if media == YAML else ("PATCH", f"{CONFIGMAPS}/bomb?fieldManager=m")
     with others_are_served(server), memory_grows_at_most(server, 150):
         status, told = ask(server, method, path, BOMBS[kind], media)
@@ -93,13 +95,13 @@ COSTLY = {
 
 
 @pytest.mark.parametrize("kind", COSTLY)
-def test_costly_json_is_answered_soon(server, kind: str):
+def test_costly_json_is_answered_soon(server: ServerProcess, kind: str) -> None:
     with others_are_served(server), memory_grows_at_most(server, 150):
         status, told = ask(server, "POST", f"{CONFIGMAPS}?dryRun=All&fieldValidation=Warn", COSTLY[kind], JSON)
     assert status in (201, 400, 413, 422), told
 
 
-def test_a_number_of_a_million_digits_in_yaml_is_answered_soon(server):
+def test_a_number_of_a_million_digits_in_yaml_is_answered_soon(server: ServerProcess) -> None:
     body = b"metadata: {name: long}\nodd: " + b"9" * 1_000_000 + b"\n"
     with others_are_served(server):
         status, told = ask(server, "POST", f"{CONFIGMAPS}?dryRun=All", body, YAML)
@@ -121,7 +123,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("media", [JSON, YAML])
 @pytest.mark.parametrize("kind", BROKEN)
-def test_broken_text_is_answered_in_words(server, kind: str, media: str):
+def test_broken_text_is_answered_in_words(server: ServerProcess, kind: str, media: str) -> None:
     status, told = ask(server, "POST", f"{CONFIGMAPS}?dryRun=All", BROKEN[kind], media)
     assert status in (201, 400, 422), told
     json.dumps(told).encode()
@@ -138,7 +140,7 @@ PROTOBUFS = {
 
 
 @pytest.mark.parametrize("kind", PROTOBUFS)
-def test_broken_protobuf_is_refused(server, kind: str):
+def test_broken_protobuf_is_refused(server: ServerProcess, kind: str) -> None:
     with others_are_served(server):
         status, told = ask(server, "POST", f"{CONFIGMAPS}?dryRun=All", PROTOBUFS[kind], PROTOBUF)
     assert 400 <= status < 500, told
@@ -160,11 +162,11 @@ def test_broken_protobuf_is_refused(server, kind: str):
     ],
     ids=lambda path: path[:60],
 )
-def test_odd_paths_and_parameters_are_answered(server, path: str):
+def test_odd_paths_and_parameters_are_answered(server: ServerProcess, path: str) -> None:
     with others_are_served(server), server.client() as client:
         status, answer = client.request("GET", path)
     assert status < 500, answer[:500]
 
 
-def test_the_server_has_nothing_to_report_of_all_this(server):
+def test_the_server_has_nothing_to_report_of_all_this(server: ServerProcess) -> None:
     assert "Traceback" not in server.errors.read_text()

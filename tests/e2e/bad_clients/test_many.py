@@ -5,11 +5,13 @@ from __future__ import annotations
 import resource
 import socket
 import time
+from collections.abc import Callable
 from itertools import count
 
 import pytest
 
-from tests.e2e.bad_clients.bad_client import eventually, memory_grows_at_most, others_are_served
+from steersman.testing import ServerProcess
+from tests.e2e.bad_clients.bad_client import BadClient, eventually, memory_grows_at_most, others_are_served
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +40,7 @@ def fill(client, name: str, size: int, *, replace: bool = False) -> None:
     assert status in (200, 201), answer
 
 
-def test_two_thousand_idle_connections(make_server, many_files):
+def test_two_thousand_idle_connections(make_server: Callable[..., ServerProcess], many_files) -> None:
     server = make_server("--storage=memory")
     server.start()
     context = server.context(admin=False)
@@ -57,7 +59,9 @@ def test_two_thousand_idle_connections(make_server, many_files):
             each.close()
 
 
-def test_watchers_that_never_read_are_ended_and_cost_little(make_server, connect):
+def test_watchers_that_never_read_are_ended_and_cost_little(
+    make_server: Callable[..., ServerProcess], connect: Callable[..., BadClient]
+) -> None:
     server = make_server("--storage=memory")
     server.start()
     watchers = [connect(server) for _ in range(5)]
@@ -73,7 +77,9 @@ def test_watchers_that_never_read_are_ended_and_cost_little(make_server, connect
             eventually(lambda: watching(client) == own)
 
 
-def test_a_watcher_that_never_reads_what_there_is_costs_little_either(make_server, connect):
+def test_a_watcher_that_never_reads_what_there_is_costs_little_either(
+    make_server: Callable[..., ServerProcess], connect: Callable[..., BadClient]
+) -> None:
     server = make_server("--storage=memory")
     server.start()
     with server.client() as client:
@@ -97,7 +103,9 @@ def watching(client) -> int:
     return int(next(found, "0"))
 
 
-def test_readers_that_never_read_a_list_cost_little(make_server, connect):
+def test_readers_that_never_read_a_list_cost_little(
+    make_server: Callable[..., ServerProcess], connect: Callable[..., BadClient]
+) -> None:
     server = make_server("--storage=memory")
     server.start()
     with server.client() as client:
@@ -109,7 +117,9 @@ def test_readers_that_never_read_a_list_cost_little(make_server, connect):
         time.sleep(1)  # what is buffered is buffered by now
 
 
-def test_slow_loris_is_closed_in_time_and_others_are_served(make_server, connect):
+def test_slow_loris_is_closed_in_time_and_others_are_served(
+    make_server: Callable[..., ServerProcess], connect: Callable[..., BadClient]
+) -> None:
     """Heads that come a byte at a time, and handshakes that never begin: closed after 32 s (net.limits)."""
     server = make_server("--storage=memory")
     server.start()

@@ -61,7 +61,9 @@ Recording = Callable[..., Awaitable[Log]]
 
 
 @pytest_asyncio.fixture
-async def recording(start_control_plane, client_of, tmp_path: Path) -> Recording:
+async def recording(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client], tmp_path: Path
+) -> Recording:
     async def start(policy: str, **options: Any) -> Log:
         file, path = tmp_path / "policy.yaml", tmp_path / "audit.log"
         file.write_text(f"apiVersion: audit.k8s.io/v1\nkind: Policy\n{policy}\n")

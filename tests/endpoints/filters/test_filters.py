@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -92,7 +93,9 @@ async def test_metrics_do_not_grow_with_the_names_of_users(username: str, label:
 # Deadlines
 
 
-async def test_a_handler_that_hangs_gets_504_and_is_cancelled(start_server) -> None:
+async def test_a_handler_that_hangs_gets_504_and_is_cancelled(
+    start_server: Callable[..., Awaitable[SmallServer]],
+) -> None:
     hanging = Hanging()
     small: SmallServer = await start_server({"/hang": hanging}, request_timeout=0.02)
     answer = await small.get("/hang", accept="application/json")
@@ -104,7 +107,7 @@ async def test_a_handler_that_hangs_gets_504_and_is_cancelled(start_server) -> N
     assert (await small.get("/hang")).text == "done"
 
 
-async def test_a_client_may_ask_for_less_time(start_server) -> None:
+async def test_a_client_may_ask_for_less_time(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     hanging = Hanging()
     small: SmallServer = await start_server({"/hang": hanging})
     assert (await small.get("/hang?timeout=20ms")).status == 504
@@ -112,7 +115,9 @@ async def test_a_client_may_ask_for_less_time(start_server) -> None:
 
 
 @pytest.mark.parametrize("text", ["1h", "0s", "-1s", "0", ""])
-async def test_a_client_gets_no_more_than_the_servers_time(start_server, text: str) -> None:
+async def test_a_client_gets_no_more_than_the_servers_time(
+    start_server: Callable[..., Awaitable[SmallServer]], text: str
+) -> None:
     small: SmallServer = await start_server({"/hang": Hanging()}, request_timeout=0.02)
     assert (await small.get(f"/hang?timeout={text}")).status == 504
 
@@ -124,7 +129,7 @@ async def test_a_time_that_is_none_is_refused(small: SmallServer) -> None:
     assert answer.json()["message"] == why
 
 
-async def test_a_client_that_goes_away_cancels_its_handler(start_server) -> None:
+async def test_a_client_that_goes_away_cancels_its_handler(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     hanging = Hanging()
     small: SmallServer = await start_server({"/hang": hanging})
     request = asyncio.ensure_future(small.get("/hang"))
@@ -138,7 +143,9 @@ async def test_a_client_that_goes_away_cancels_its_handler(start_server) -> None
 # Limits
 
 
-async def test_over_the_limit_requests_are_refused_but_for_administrators(start_server) -> None:
+async def test_over_the_limit_requests_are_refused_but_for_administrators(
+    start_server: Callable[..., Awaitable[SmallServer]],
+) -> None:
     hanging = Hanging()
     small: SmallServer = await start_server(
         {"/hang": hanging}, max_requests_in_flight=2, max_mutating_requests_in_flight=1
@@ -160,7 +167,7 @@ async def test_over_the_limit_requests_are_refused_but_for_administrators(start_
     assert (await small.ask("POST", NOTES, {"metadata": {"name": "b"}})).status == 201
 
 
-async def test_long_running_requests_do_not_count(start_server) -> None:
+async def test_long_running_requests_do_not_count(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     small: SmallServer = await start_server(max_requests_in_flight=1)
     watches = [await small.open("GET", f"{NOTES}?watch=1") for _ in range(3)]
     assert [watch.status for watch in watches] == [200] * 3
@@ -169,7 +176,9 @@ async def test_long_running_requests_do_not_count(start_server) -> None:
         await watch.aclose()
 
 
-async def test_places_are_free_again_after_timeouts_and_failures(start_server) -> None:
+async def test_places_are_free_again_after_timeouts_and_failures(
+    start_server: Callable[..., Awaitable[SmallServer]],
+) -> None:
     paths = {"/hang": Hanging(), "/panic": panicking}
     small: SmallServer = await start_server(paths, max_requests_in_flight=1, request_timeout=0.02)
     for path, status in (("/hang", 504), ("/panic", 500), ("/hang", 504), ("/panic", 500)):
@@ -193,8 +202,8 @@ async def test_a_large_answer_keeps_its_place_until_it_has_left() -> None:
     first, second = read(), read()
     assert (await limit(first, answer)).status == 200
     assert (await limit(second, answer)).status == 429
-    connection.tell_over(first.http)
-    connection.tell_over(first.http)
+    connection.notify_end(first.http)
+    connection.notify_end(first.http)
     assert (await limit(second, answer)).status == 200
     assert (await limit(read(), answer)).status == 429, "told twice, a place is given back once"
 
@@ -202,7 +211,9 @@ async def test_a_large_answer_keeps_its_place_until_it_has_left() -> None:
 # Failures
 
 
-async def test_a_programming_error_is_logged_and_told_to_nobody(start_server, caplog) -> None:
+async def test_a_programming_error_is_logged_and_told_to_nobody(
+    start_server: Callable[..., Awaitable[SmallServer]], caplog: pytest.LogCaptureFixture
+) -> None:
     small: SmallServer = await start_server({"/panic": panicking})
     answer = await small.get("/panic")
     assert answer.status == 500
@@ -242,7 +253,7 @@ async def test_who_sends_a_request_is_found_out(small: SmallServer) -> None:
         assert small.rights.asked[-1].user.name == name
 
 
-async def test_what_proves_an_identity_is_not_passed_on(start_server) -> None:
+async def test_what_proves_an_identity_is_not_passed_on(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     seen = {}
 
     async def handler(request: Request) -> Response:
@@ -282,7 +293,9 @@ async def test_what_is_not_allowed_is_refused(small: SmallServer) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_rights_that_cannot_be_found_out_are_a_server_error(small: SmallServer, caplog) -> None:
+async def test_rights_that_cannot_be_found_out_are_a_server_error(
+    small: SmallServer, caplog: pytest.LogCaptureFixture
+) -> None:
     answer = await small.get(NOTES, user="unsure")
     assert answer.status == 500
     assert "the database is away" in answer.text
@@ -313,12 +326,14 @@ async def test_every_answer_has_an_audit_id_and_is_not_to_be_kept(small: SmallSe
         assert answer.headers["cache-control"] == "no-cache, private"
 
 
-async def test_transport_security_is_told_where_it_is_configured(start_server) -> None:
+async def test_transport_security_is_told_where_it_is_configured(
+    start_server: Callable[..., Awaitable[SmallServer]],
+) -> None:
     small: SmallServer = await start_server(strict_transport_security="max-age=31536000,includeSubDomains")
     assert (await small.get(NOTES)).headers["strict-transport-security"] == "max-age=31536000; includeSubDomains"
 
 
-async def test_browsers_of_allowed_origins_are_let_in(start_server) -> None:
+async def test_browsers_of_allowed_origins_are_let_in(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     small: SmallServer = await start_server(cors_allowed_origins=(r"//localhost:\d+$", "example\\.com$"))
     answer = await small.get(NOTES, origin="http://localhost:8080")
     assert answer.headers["access-control-allow-origin"] == "http://localhost:8080"
@@ -332,7 +347,7 @@ async def test_browsers_of_allowed_origins_are_let_in(start_server) -> None:
         assert "access-control-allow-origin" not in other.headers
 
 
-async def test_warnings_of_handlers_are_sent(start_server) -> None:
+async def test_warnings_of_handlers_are_sent(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     async def handler(request: Request) -> Response:
         request.warnings += ["one", "two", "one"]
         return Response(200)
@@ -353,7 +368,9 @@ async def test_before_everything_is_installed_nothing_is_said_to_be_missing(smal
     assert (await small.get("/nowhere")).status == 404
 
 
-async def test_a_server_that_is_going_down_finishes_what_it_has_begun(start_server) -> None:
+async def test_a_server_that_is_going_down_finishes_what_it_has_begun(
+    start_server: Callable[..., Awaitable[SmallServer]],
+) -> None:
     hanging = Hanging()
     small: SmallServer = await start_server({"/hang": hanging}, shutdown_send_retry_after=True)
     watch = await small.open("GET", f"{NOTES}?watch=1")
@@ -386,7 +403,9 @@ async def who(request: Request) -> Response:
     return Response(200, [], json.dumps([user.name, user.uid, user.groups, dict(user.extra), left]).encode())
 
 
-async def test_a_request_is_carried_out_as_the_user_that_its_headers_name(start_server) -> None:
+async def test_a_request_is_carried_out_as_the_user_that_its_headers_name(
+    start_server: Callable[..., Awaitable[SmallServer]],
+) -> None:
     small: SmallServer = await start_server({"/who": who})
     headers = [
         ("authorization", "Bearer alice"),
@@ -405,7 +424,9 @@ async def test_a_request_is_carried_out_as_the_user_that_its_headers_name(start_
     assert small.rights.asked[-1].user.name == "bob"
 
 
-async def test_the_headers_that_name_a_user_are_gone_through_once(start_server, monkeypatch) -> None:
+async def test_the_headers_that_name_a_user_are_gone_through_once(
+    start_server: Callable[..., Awaitable[SmallServer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     small: SmallServer = await start_server({"/who": who})
     asked: list[str] = []
     get_all = Headers.get_all
@@ -417,7 +438,9 @@ async def test_the_headers_that_name_a_user_are_gone_through_once(start_server, 
     assert len(asked) < 10
 
 
-async def test_before_it_is_known_who_asks_a_long_query_is_not_read(start_server, monkeypatch) -> None:
+async def test_before_it_is_known_who_asks_a_long_query_is_not_read(
+    start_server: Callable[..., Awaitable[SmallServer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     small: SmallServer = await start_server()
     read: list[int] = []
     parse = request_module.parse_query
@@ -437,13 +460,13 @@ async def test_a_path_with_an_escape_that_is_none_is_no_request(small: SmallServ
         assert (answer.status, answer.text) == (400, "400 Bad Request")
 
 
-async def test_a_long_origin_is_nobodys(start_server) -> None:
+async def test_a_long_origin_is_nobodys(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     small: SmallServer = await start_server(cors_allowed_origins=("^https://a",))
     assert "access-control-allow-origin" in (await small.get("/version", origin="https://a.example.com")).headers
     assert "access-control-allow-origin" not in (await small.get("/version", origin="https://a" * 1000)).headers
 
 
-async def test_who_may_not_act_as_another_is_refused(start_server) -> None:
+async def test_who_may_not_act_as_another_is_refused(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     small: SmallServer = await start_server({"/who": who})
     answer = await small.get("/who", user="mallory", impersonate_user="alice")
     assert answer.status == 403
@@ -452,7 +475,7 @@ async def test_who_may_not_act_as_another_is_refused(start_server) -> None:
     )
 
 
-async def test_groups_without_a_user_are_refused(start_server) -> None:
+async def test_groups_without_a_user_are_refused(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
     small: SmallServer = await start_server({"/who": who})
     answer = await small.get("/who", user="root", impersonate_extra_a="b")
     assert answer.status == 400

@@ -112,7 +112,7 @@ async def test_a_refusal_that_nobody_reads_keeps_no_seat(start_server: Start, fa
     assert status == 403
     assert fairness.levels["own"].seats.is_idle
     assert fairness.running == [0, 0]
-    assert request.when_over is None
+    assert request.on_request_end is None
     assert not fairness.watches.interested(Action("create", "", "v1", "configmaps", "", "ns", ""))
 
 
@@ -127,8 +127,8 @@ async def test_a_small_answer_that_nobody_reads_keeps_no_seat(
     configure(fairness, level("own"))
     _, request = await unread(small, "/answer", "alice")
     assert fairness.levels["own"].seats.is_idle is not is_kept
-    if request.when_over is not None:
-        request.when_over()
+    if request.on_request_end is not None:
+        request.on_request_end()
     assert fairness.levels["own"].seats.is_idle
 
 

@@ -17,6 +17,7 @@ from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer
 from steersman.net.message import Request as HttpRequest
+from steersman.testing import Client
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
@@ -57,7 +58,7 @@ class Patches:
 
 
 @pytest.fixture
-async def config_map(api, namespace) -> Patches:
+async def config_map(api: Client, namespace: str) -> Patches:
     target = f"/api/v1/namespaces/{namespace}/configmaps"
     made = await api.post(target, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}})
     assert made.status == 201
@@ -65,7 +66,7 @@ async def config_map(api, namespace) -> Patches:
 
 
 @pytest.fixture
-async def deployment(api, namespace) -> Patches:
+async def deployment(api: Client, namespace: str) -> Patches:
     target = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     template = {
         "metadata": {"labels": {"app": "d"}},
@@ -86,17 +87,17 @@ def warnings(answer: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("media", ["application/json", "text/plain", "", "application/apply-patch+cbor"])
-async def test_other_media_types_are_refused(config_map, media):
+async def test_other_media_types_are_refused(config_map: Patches, media: str) -> None:
     status = await config_map.refused(415, "415: Unsupported Media Type", {}, media)
     assert (status["reason"], status["details"]) == ("UnsupportedMediaType", {})
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_parameters_of_the_media_type_do_not_matter(config_map, media):
+async def test_parameters_of_the_media_type_do_not_matter(config_map: Patches, media: Any) -> None:
     assert (await config_map([] if media == JSON else {}, f"{media}; charset=utf-8")).status == 200
 
 
-def test_open_kinds_take_no_strategic_merge_patches():
+def test_open_kinds_take_no_strategic_merge_patches() -> None:
     scope: Any = SimpleNamespace(kind=OPEN)
     with pytest.raises(StatusError) as caught:
         patch_media_type(scope, a_request(STRATEGIC))
@@ -142,18 +143,20 @@ def a_request(media: str) -> Request:
         (JSON, "Ignore", "{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
     ],
 )
-async def test_what_is_no_patch_is_refused(config_map, media, validation, body, message):
+async def test_what_is_no_patch_is_refused(
+    config_map: Patches, media: Any, validation: str, body: str, message: str
+) -> None:
     await config_map.refused(400, message, body, media, fieldValidation=validation)
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_a_body_is_looked_at_only_if_there_is_an_object(config_map, media):
+async def test_a_body_is_looked_at_only_if_there_is_an_object(config_map: Patches, media: Any) -> None:
     config_map.target += "-not-there"
     assert (await config_map("{", media)).status == 404
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_a_body_nested_too_deeply_is_refused(config_map, media):
+async def test_a_body_nested_too_deeply_is_refused(config_map: Patches, media: Any) -> None:
     deep = "[" * 50_000 + "]" * 50_000
     assert (await config_map(f'{{"data":{deep}}}' if media != JSON else deep, media)).status == 400
     nested = '{"a":' * 700 + "1" + "}" * 700
@@ -161,17 +164,17 @@ async def test_a_body_nested_too_deeply_is_refused(config_map, media):
     assert (await config_map(body, media)).status in (400, 422)
 
 
-async def test_a_large_patch_is_applied(config_map):
+async def test_a_large_patch_is_applied(config_map: Patches) -> None:
     data = {f"key-{number}": "x" * 100 for number in range(2000)}
     assert len((await config_map.made({"data": data}))["data"]) == 2001
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_an_empty_patch_writes_nothing(config_map, media):
+async def test_an_empty_patch_writes_nothing(config_map: Patches, media: Any) -> None:
     assert await config_map.made({}, media) == await config_map.current()
 
 
-async def test_null_is_an_empty_strategic_patch(config_map):
+async def test_null_is_an_empty_strategic_patch(config_map: Patches) -> None:
     assert await config_map.made("null") == await config_map.current()
 
 
@@ -179,19 +182,19 @@ async def test_null_is_an_empty_strategic_patch(config_map):
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_unknown_and_repeated_fields_are_warned_of(config_map, media):
+async def test_unknown_and_repeated_fields_are_warned_of(config_map: Patches, media: Any) -> None:
     answer = await config_map('{"bogus":1,"bogus":2,"metadata":{"zzz":1}}', media)
     assert answer.status == 200
     assert warnings(answer) == ['duplicate field "bogus"', 'unknown field "bogus"', 'unknown field "metadata.zzz"']
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_unknown_and_repeated_fields_can_be_ignored(config_map, media):
+async def test_unknown_and_repeated_fields_can_be_ignored(config_map: Patches, media: Any) -> None:
     answer = await config_map('{"data":{"a":"1","a":"2"},"bogus":1}', media, fieldValidation="Ignore")
     assert (answer.json()["data"], warnings(answer)) == ({"a": "2", "k": "v"}, [])
 
 
-async def test_a_strict_strategic_patch_shows_what_it_said(config_map):
+async def test_a_strict_strategic_patch_shows_what_it_said(config_map: Patches) -> None:
     text = 'strict decoding error: duplicate field "data.a", unknown field "bogus"'
     status = await config_map.refused(
         422,
@@ -203,7 +206,7 @@ async def test_a_strict_strategic_patch_shows_what_it_said(config_map):
     assert [(each["field"], each["reason"]) for each in status["details"]["causes"]] == [("patch", "FieldValueInvalid")]
 
 
-async def test_a_strict_json_patch_shows_the_whole_object_and_names_its_own_fields(config_map):
+async def test_a_strict_json_patch_shows_the_whole_object_and_names_its_own_fields(config_map: Patches) -> None:
     body = '[{"op":"add","path":"/data/a","value":"x","foo":1,"path":"/data/b"},{"op":"add","path":"/zz","value":7}]'
     status = (await config_map(body, JSON, fieldValidation="Strict")).json()
     assert status["message"].startswith(f'{UNDECODABLE}"{{\\"apiVersion\\":\\"v1\\",\\"data\\":{{\\"b\\":')
@@ -218,7 +221,7 @@ async def test_a_strict_json_patch_shows_the_whole_object_and_names_its_own_fiel
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_names_may_not_contradict_the_path(config_map, media):
+async def test_names_may_not_contradict_the_path(config_map: Patches, media: Any) -> None:
     def body(name: str, value: Any) -> Any:
         if media == JSON:
             return [{"op": "add", "path": f"/metadata/{name}", "value": value}]
@@ -240,13 +243,13 @@ async def test_names_may_not_contradict_the_path(config_map, media):
     assert (conflict.status, conflict.json()["reason"]) == (409, "Conflict")
 
 
-async def test_a_value_that_does_not_fit_is_told_with_the_patch(deployment):
+async def test_a_value_that_does_not_fit_is_told_with_the_patch(deployment: Patches) -> None:
     await deployment.refused(
         422, f'{UNDECODABLE}"map[spec:map[replicas:many]]": unrecognized type: int32', {"spec": {"replicas": "many"}}
     )
 
 
-async def test_an_error_shows_no_directives_that_were_followed(deployment):
+async def test_an_error_shows_no_directives_that_were_followed(deployment: Patches) -> None:
     containers = {"$setElementOrder/containers": [{"name": "two"}], "containers": [{"name": "two", "image": "x"}]}
     patch = {"spec": {"paused": "x", "strategy": {"$retainKeys": ["type"]}, "template": {"spec": containers}}}
     await deployment.refused(
@@ -256,7 +259,7 @@ async def test_an_error_shows_no_directives_that_were_followed(deployment):
     )
 
 
-async def test_bad_directives_are_refused_as_upstream_does(deployment):
+async def test_bad_directives_are_refused_as_upstream_does(deployment: Patches) -> None:
     status = await deployment.refused(
         500, "unknown patch type: explode in map: map[$patch:explode]", {"spec": {"strategy": {"$patch": "explode"}}}
     )
@@ -287,13 +290,15 @@ async def test_bad_directives_are_refused_as_upstream_does(deployment):
         ),
     ],
 )
-async def test_a_merge_patch_that_makes_another_kind_is_refused(config_map, patch, why):
+async def test_a_merge_patch_that_makes_another_kind_is_refused(
+    config_map: Patches, patch: dict[str, Any], why: str
+) -> None:
     status = (await config_map(patch, MERGE)).json()
     assert status["code"] == 422
     assert status["message"].endswith(f": {why}")
 
 
-async def test_a_merge_patch_without_a_version_loses_all_fields(config_map):
+async def test_a_merge_patch_without_a_version_loses_all_fields(config_map: Patches) -> None:
     answer = await config_map({"apiVersion": None}, MERGE)
     assert warnings(answer) == ['unknown field "data"', 'unknown field "metadata"']
     assert answer.json()["message"] == (
@@ -301,12 +306,12 @@ async def test_a_merge_patch_without_a_version_loses_all_fields(config_map):
     )
 
 
-async def test_a_retired_version_is_read_as_the_one_served(deployment):
+async def test_a_retired_version_is_read_as_the_one_served(deployment: Patches) -> None:
     found = await deployment.made({"apiVersion": "apps/v1beta1", "spec": {"replicas": 4}}, MERGE)
     assert (found["apiVersion"], found["spec"]["replicas"]) == ("apps/v1", 4)
 
 
-async def test_a_merge_patch_may_be_in_another_version(api, namespace):
+async def test_a_merge_patch_may_be_in_another_version(api: Client, namespace: str) -> None:
     root = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
     target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
     await api.post(root, {"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "scaleTargetRef": target}})
@@ -316,7 +321,7 @@ async def test_a_merge_patch_may_be_in_another_version(api, namespace):
     assert found["spec"]["metrics"][0]["resource"]["target"] == {"type": "Utilization", "averageUtilization": 40}
 
 
-async def test_kind_and_version_of_a_strategic_patch_do_not_matter(config_map):
+async def test_kind_and_version_of_a_strategic_patch_do_not_matter(config_map: Patches) -> None:
     found = await config_map.made({"kind": "Pod", "apiVersion": "v9", "data": {"a": "b"}})
     assert (found["kind"], found["apiVersion"], found["data"]) == ("ConfigMap", "v1", {"a": "b", "k": "v"})
 
@@ -324,7 +329,7 @@ async def test_kind_and_version_of_a_strategic_patch_do_not_matter(config_map):
 # Writing
 
 
-async def test_lists_are_merged_by_key_and_owned_by_who_changed_them(deployment):
+async def test_lists_are_merged_by_key_and_owned_by_who_changed_them(deployment: Patches) -> None:
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "two", "image": "two:2"}]}}}}
     found = await deployment.made(patch, fieldManager="patcher")
     assert [each["image"] for each in found["spec"]["template"]["spec"]["containers"]] == ["one", "two:2"]
@@ -337,19 +342,19 @@ async def test_lists_are_merged_by_key_and_owned_by_who_changed_them(deployment)
 
 
 @pytest.mark.parametrize("media", [MERGE, STRATEGIC])
-async def test_an_empty_list_of_managers_forgets_them(config_map, media):
+async def test_an_empty_list_of_managers_forgets_them(config_map: Patches, media: Any) -> None:
     assert "managedFields" in (await config_map.current())["metadata"]
     assert "managedFields" not in (await config_map.made({"metadata": {"managedFields": []}}, media))["metadata"]
 
 
-async def test_a_dry_run_writes_nothing(deployment):
+async def test_a_dry_run_writes_nothing(deployment: Patches) -> None:
     before = await deployment.current()
     found = await deployment.made({"spec": {"replicas": 7}}, dryRun="All")
     assert found["spec"]["replicas"] == 7
     assert await deployment.current() == before
 
 
-async def test_patches_of_subresources_touch_only_their_part(deployment):
+async def test_patches_of_subresources_touch_only_their_part(deployment: Patches) -> None:
     scale = await deployment.made({"spec": {"replicas": 3}}, subresource="/scale")
     assert (scale["kind"], scale["spec"]["replicas"]) == ("Scale", 3)
     condition = {"type": "Available", "status": "True"}
@@ -364,7 +369,7 @@ async def test_patches_of_subresources_touch_only_their_part(deployment):
     }
 
 
-async def test_an_ephemeral_container_is_added(api, namespace):
+async def test_an_ephemeral_container_is_added(api: Client, namespace: str) -> None:
     await api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
     root = f"/api/v1/namespaces/{namespace}/pods"
     await api.post(root, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
@@ -373,7 +378,7 @@ async def test_an_ephemeral_container_is_added(api, namespace):
     assert [each["name"] for each in found["spec"]["ephemeralContainers"]] == ["debug"]
 
 
-async def test_a_controller_revision_takes_no_patch(api, namespace):
+async def test_a_controller_revision_takes_no_patch(api: Client, namespace: str) -> None:
     root = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
     await api.post(root, {"metadata": {"name": "a"}, "revision": 1, "data": {"a": "b"}})
     await Patches(api, f"{root}/a").refused(
@@ -384,7 +389,7 @@ async def test_a_controller_revision_takes_no_patch(api, namespace):
 
 
 @pytest.mark.parametrize("media", TYPES)
-async def test_patches_at_the_same_time_all_go_through(config_map, media):
+async def test_patches_at_the_same_time_all_go_through(config_map: Patches, media: Any) -> None:
     def body(number: int) -> Any:
         if media == JSON:
             return [{"op": "add", "path": f"/data/k{number}", "value": "x"}]
@@ -395,25 +400,25 @@ async def test_patches_at_the_same_time_all_go_through(config_map, media):
     assert len((await config_map.current())["data"]) == 21
 
 
-async def test_patches_of_one_version_at_the_same_time_go_through_once(config_map):
+async def test_patches_of_one_version_at_the_same_time_go_through_once(config_map: Patches) -> None:
     version = (await config_map.current())["metadata"]["resourceVersion"]
     patches = [{"metadata": {"resourceVersion": version}, "data": {"k": str(number)}} for number in range(10)]
     answers = await asyncio.gather(*(config_map(each) for each in patches))
     assert sorted(each.status for each in answers) == [200] + [409] * 9
 
 
-async def test_scales_patched_at_the_same_time_all_go_through(deployment):
+async def test_scales_patched_at_the_same_time_all_go_through(deployment: Patches) -> None:
     patches = [deployment({"spec": {"replicas": number}}, subresource="/scale") for number in range(2, 12)]
     assert [each.status for each in await asyncio.gather(*patches)] == [200] * 10
 
 
-async def test_a_small_patch_may_make_a_large_object(config_map):
+async def test_a_small_patch_may_make_a_large_object(config_map: Patches) -> None:
     copies = [{"op": "copy", "from": "/data/long", "path": f"/data/{number}"} for number in range(200)]
     made = await config_map.made([{"op": "add", "path": "/data/long", "value": "x" * 1000}, *copies], JSON)
     assert made["data"] == {"k": "v", "long": "x" * 1000} | {str(number): "x" * 1000 for number in range(200)}
 
 
-async def test_a_small_patch_of_a_subresource_may_copy_much(deployment):
+async def test_a_small_patch_of_a_subresource_may_copy_much(deployment: Patches) -> None:
     copies = [
         {"op": "copy", "from": "/metadata/annotations/a", "path": f"/metadata/annotations/a{each}"}
         for each in range(200)

@@ -73,7 +73,7 @@ async def test_each_watchers_first_table_has_the_columns(small: SmallServer) -> 
     assert [await columns(each) for each in (first, second, third, fourth)] == [False] * 4
 
 
-async def test_a_table_watch_of_many_has_the_columns_once(small: SmallServer, monkeypatch) -> None:
+async def test_a_table_watch_of_many_has_the_columns_once(small: SmallServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "SLICE", 2)
     for name in "abcde":
         await small.note(name)
@@ -95,7 +95,7 @@ async def test_the_end_of_the_first_objects_can_be_marked(small: SmallServer) ->
     }
 
 
-async def test_a_bookmark_tells_how_far_everything_is(small: SmallServer, monkeypatch) -> None:
+async def test_a_bookmark_tells_how_far_everything_is(small: SmallServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "BOOKMARK_EVERY", 0.01)
     await small.note("a")
     watch = await watching(small, "&resourceVersion=2&allowWatchBookmarks=true")
@@ -105,7 +105,9 @@ async def test_a_bookmark_tells_how_far_everything_is(small: SmallServer, monkey
         assert (event["type"], event["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", "3")
 
 
-async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(small: SmallServer, monkeypatch) -> None:
+async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch_module, "BOOKMARK_EVERY", 0.001)
     await small.note("a", text="x" * 40_000)
     for number in range(40):
@@ -122,7 +124,7 @@ async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(small:
 
 @pytest.mark.parametrize("happens", ["nothing", "to another resource", "to this resource"])
 async def test_a_bookmark_comes_before_the_end_if_anything_happened_to_the_resource(
-    small: SmallServer, monkeypatch, happens: str
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
     monkeypatch.setattr(watch_module, "BOOKMARK_BEFORE_END", 2.99)
     await small.note("a")
@@ -161,7 +163,9 @@ async def test_a_version_that_is_gone_is_an_event(small: SmallServer) -> None:
     assert await watch.over()
 
 
-async def test_a_version_ahead_with_initial_events_is_an_event(small: SmallServer, monkeypatch) -> None:
+async def test_a_version_ahead_with_initial_events_is_an_event(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cacher = small.stores["configmaps"].cacher
     monkeypatch.setattr(cacher, "wait_fresh", partial(cacher.wait_fresh, timeout=0.01))
     query = "&resourceVersion=1000&sendInitialEvents=1&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1"
@@ -178,7 +182,9 @@ async def test_a_cache_that_starts_over_ends_its_watches_without_an_error(small:
     assert await watch.over()
 
 
-async def test_what_happens_while_the_first_objects_are_sent_comes_after_them(small: SmallServer, monkeypatch) -> None:
+async def test_what_happens_while_the_first_objects_are_sent_comes_after_them(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch_module, "SLICE", 2)
     for name in "abcde":
         await small.note(name, text="x" * 40_000)
@@ -189,7 +195,9 @@ async def test_what_happens_while_the_first_objects_are_sent_comes_after_them(sm
     assert names == ["ADDED a", "ADDED b", "ADDED c", "ADDED d", "ADDED e", "MODIFIED a", "ADDED f"]
 
 
-async def test_a_watcher_that_never_reads_its_first_objects_is_given_up(small: SmallServer, monkeypatch) -> None:
+async def test_a_watcher_that_never_reads_its_first_objects_is_given_up(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch_module, "SLICE", 2)
     monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 500_000)
     for name in "abcde":
@@ -204,7 +212,7 @@ async def test_a_watcher_that_never_reads_its_first_objects_is_given_up(small: S
 
 
 async def test_a_watch_whose_first_objects_are_looked_for_keeps_so_much_of_what_happens(
-    small: SmallServer, monkeypatch
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 200_000)
     begun, found = asyncio.Event(), asyncio.Event()
@@ -227,7 +235,9 @@ async def test_a_watch_whose_first_objects_are_looked_for_keeps_so_much_of_what_
     assert small.stores["configmaps"].cacher.watchers == 0
 
 
-async def test_a_watcher_that_stops_reading_is_given_up_and_others_go_on(small: SmallServer, monkeypatch) -> None:
+async def test_a_watcher_that_stops_reading_is_given_up_and_others_go_on(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 300_000)
     await small.note("a", text="x" * 40_000)
     slow, fast = await watching(small), await watching(small)
@@ -241,7 +251,7 @@ async def test_a_watcher_that_stops_reading_is_given_up_and_others_go_on(small: 
 
 
 async def test_a_watcher_that_has_much_unread_and_takes_nothing_for_long_is_given_up(
-    small: SmallServer, monkeypatch
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A watcher that reads something now and then continues."""
     monkeypatch.setattr(watch_module, "MUCH_UNREAD", 300_000)
@@ -262,7 +272,9 @@ async def test_a_watcher_that_has_much_unread_and_takes_nothing_for_long_is_give
     assert small.stores["configmaps"].cacher.watchers == 1
 
 
-async def test_a_first_object_that_cannot_be_encoded_ends_the_watch(small: SmallServer, monkeypatch, caplog) -> None:
+async def test_a_first_object_that_cannot_be_encoded_ends_the_watch(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(watch_module, "SLICE", 1)
     for name in "ab":
         await small.note(name)
@@ -311,7 +323,9 @@ async def test_a_watch_that_is_over_leaves_no_circle(small: SmallServer) -> None
         gc.enable()
 
 
-async def test_a_watch_can_catch_up_on_more_than_it_may_fall_behind(small: SmallServer, monkeypatch) -> None:
+async def test_a_watch_can_catch_up_on_more_than_it_may_fall_behind(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 500_000)
     await small.note("a", text="x" * 40_000)
     for number in range(300):

@@ -64,7 +64,7 @@ EXIT = b'{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":%b}}
 )
 def test_whatever_the_error_stream_says_is_a_failure_in_words(status: bytes, message: str) -> None:
     with pytest.raises((stream_translator._Failed, stream_translator._NonZeroExit), match=message) as caught:
-        stream_translator._judge(status, "v5.channel.k8s.io")
+        stream_translator._raise_for_status(status, "v5.channel.k8s.io")
     str(caught.value).encode()
 
 

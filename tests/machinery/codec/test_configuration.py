@@ -1,4 +1,4 @@
-"""Configuration documents: what cannot be read is told by one error, in the words of the document's version."""
+"""Configuration documents: faults are reported as one error, in the words of the document's version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading JSON without loss, and Go's words for what is not JSON."""
+"""Parsing JSON without loss, and Go's errors for invalid JSON."""
 
 from __future__ import annotations
 

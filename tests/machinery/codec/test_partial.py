@@ -1,4 +1,4 @@
-"""Structs of a few members of a kind: what is read by them is what the whole object has there."""
+"""Structs with a few members of a kind: they decode the same values of these as the whole object."""
 
 from __future__ import annotations
 

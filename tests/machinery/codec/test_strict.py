@@ -295,6 +295,6 @@ def test_whatever_is_sent_is_read_or_refused_and_reads_the_same_again(body: dict
 
 
 @pytest.mark.parametrize(("text", "shown"), [(".inf", "+Inf"), ("-.inf", "-Inf"), (".nan", "NaN")])
-def test_numbers_of_yaml_that_json_does_not_have_are_refused(text, shown):
+def test_numbers_of_yaml_that_json_does_not_have_are_refused(text: str, shown: str) -> None:
     with pytest.raises(DecodeError, match=re.escape(f"json: unsupported value: {shown}")):
         peek_type_meta(f"data: {{a: {text}}}".encode(), "yaml")

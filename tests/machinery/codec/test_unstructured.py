@@ -24,7 +24,7 @@ def pod(**spec: Any) -> dict[str, Any]:
     return {"spec": spec}
 
 
-def test_what_reads_as_json_is_the_same_object():
+def test_what_reads_as_json_is_the_same_object() -> None:
     found = from_unstructured(Service, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
     assert (found.metadata.name, found.spec.ports[0].port) == ("s", 80)
 
@@ -33,11 +33,11 @@ def test_what_reads_as_json_is_the_same_object():
     ("sent", "kept"),
     [(5, 5), (2.0, 2), (5_000_000_000, 705_032_704), (-(2**31) - 1, 2**31 - 1), (1e30, 0), (2.0**40, 0)],
 )
-def test_numbers_are_cut_to_the_size_of_their_field(sent, kept):
+def test_numbers_are_cut_to_the_size_of_their_field(sent: Any, kept: int) -> None:
     assert deployment(replicas=sent).spec.replicas == kept
 
 
-def test_null_is_nothing():
+def test_null_is_nothing() -> None:
     found = from_unstructured(
         Pod, {"metadata": None, **pod(containers=[None, {"name": None, "env": None}], nodeSelector={"a": None})}
     )
@@ -46,17 +46,17 @@ def test_null_is_nothing():
     assert found.spec.node_selector == {"a": ""}
 
 
-def test_bytes_are_text_or_numbers():
+def test_bytes_are_text_or_numbers() -> None:
     found = from_unstructured(Secret, {"data": {"a": "eHk=", "b": [120, 377], "c": None, "d": ""}})
     assert to_plain(found)["data"] == {"a": "eHk=", "b": "eHk=", "c": "", "d": ""}
 
 
-def test_what_is_kept_as_json_has_its_keys_sorted_and_no_needless_fractions():
+def test_what_is_kept_as_json_has_its_keys_sorted_and_no_needless_fractions() -> None:
     found = from_unstructured(ControllerRevision, {"data": {"b": {"d": 1.0, "c": 1.5}, "a": "1.0"}})
     assert bytes(found.data) == b'{"a":"1.0","b":{"c":1.5,"d":1}}'
 
 
-def test_numbers_of_other_types_read_as_go_writes_them():
+def test_numbers_of_other_types_read_as_go_writes_them() -> None:
     spec = {"strategy": {"rollingUpdate": {"maxSurge": 1.0, "maxUnavailable": "10%"}}}
     assert to_plain(deployment(**spec))["spec"]["strategy"] == spec["strategy"] | {
         "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "10%"}
@@ -90,23 +90,23 @@ def test_numbers_of_other_types_read_as_go_writes_them():
         ({"metadata": {"creationTimestamp": 5}}, "json: cannot unmarshal number into Go value of type string"),
     ],
 )
-def test_what_a_field_cannot_take_is_told(document, told):
+def test_what_a_field_cannot_take_is_told(document: dict[str, Any], told: str) -> None:
     with pytest.raises(DecodeError) as caught:
         from_unstructured(Deployment, document)
     assert str(caught.value) == told
 
 
-def test_bytes_that_are_not_base64_are_told():
+def test_bytes_that_are_not_base64_are_told() -> None:
     with pytest.raises(DecodeError, match="error decoding from json: illegal base64 data at input byte 0"):
         from_unstructured(Secret, {"data": {"a": "x"}})
 
 
-def test_the_first_error_in_the_order_of_the_type_is_told():
+def test_the_first_error_in_the_order_of_the_type_is_told() -> None:
     with pytest.raises(DecodeError, match="unrecognized type: bool"):
         from_unstructured(Deployment, {"spec": {"paused": "x", "template": {}, "progressDeadlineSeconds": "x"}})
 
 
-def test_unknown_fields_are_told_sorted_and_left_out():
+def test_unknown_fields_are_told_sorted_and_left_out() -> None:
     containers = [{"name": "a"}, {"name": "b", "zzz": 1, "ports": [{"x": {"y": 1}}]}]
     found = from_unstructured_with_validation(Pod, {"bogus": None, **pod(containers=containers, aaa=[])})
     assert found.warnings == [
@@ -118,7 +118,7 @@ def test_unknown_fields_are_told_sorted_and_left_out():
     assert [each.name for each in found.obj.spec.containers] == ["a", "b"]
 
 
-def test_a_document_too_deep_is_told():
+def test_a_document_too_deep_is_told() -> None:
     deep: Any = 1
     for _ in range(3000):
         deep = [deep]
@@ -147,7 +147,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 
 @given(DOCUMENTS)
-def test_what_becomes_an_object_says_the_same_afterwards(document):
+def test_what_becomes_an_object_says_the_same_afterwards(document: Any) -> None:
     try:
         found = from_unstructured_with_validation(Service, document).obj
     except DecodeError:

@@ -1,4 +1,4 @@
-"""When schedules come; the expected times are those of github.com/robfig/cron."""
+"""The times of schedules; the expected times are those of github.com/robfig/cron."""
 
 from __future__ import annotations
 

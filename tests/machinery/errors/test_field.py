@@ -25,11 +25,11 @@ HERE = Path("spec", "a")
         (Path("a").child("b", "c"), "a.b.c"),
     ],
 )
-def test_path_prints(path, text):
+def test_path_prints(path: Any, text: str) -> None:
     assert str(path) == text
 
 
-def test_paths_compare_by_where_they_lead():
+def test_paths_compare_by_where_they_lead() -> None:
     assert Path("a", "b") == Path("a") / "b"
     assert len({Path("a.b"), Path("a") / "b", Path("a")}) == 2
 
@@ -64,7 +64,7 @@ def test_paths_compare_by_where_they_lead():
         (field.internal(HERE, ValueError("oh")), "InternalError", "spec.a: Internal error: oh"),
     ],
 )
-def test_error_prints(error, type_, text):
+def test_error_prints(error: Any, type_: str, text: str) -> None:
     assert (error.type, str(error)) == (type_, text)
     assert error.body == text.removeprefix("spec.a: ")
 
@@ -98,11 +98,11 @@ def test_error_prints(error, type_, text):
         (Verbatim('{"Go":1}'), '{"Go":1}'),
     ],
 )
-def test_value_prints_as_go_would(value, text):
+def test_value_prints_as_go_would(value: Any, text: str) -> None:
     assert print_value(value) == text
 
 
-def test_errors_are_told_together_once_each():
+def test_errors_are_told_together_once_each() -> None:
     one, two = field.required(Path("a")), field.required(Path("b"))
     assert field.aggregate([one, one]) == "a: Required value"
     assert field.aggregate([one, two, one]) == "[a: Required value, b: Required value]"

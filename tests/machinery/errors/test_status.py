@@ -1,5 +1,7 @@
 """Status errors: code, reason, message and details as a client reads them."""
 
+from typing import Any
+
 import pytest
 
 from steersman.machinery.errors import field
@@ -158,7 +160,7 @@ DEPLOYMENT_DETAILS = {"name": "a", "group": "apps", "kind": "deployments"}
         ),
     ],
 )
-def test_status(error, code, reason, message, details):
+def test_status(error: Any, code: int, reason: str | None, message: str, details: Any) -> None:
     status = error.status()
     assert {key: status[key] for key in ("kind", "apiVersion", "metadata", "status", "code")} == {
         "kind": "Status",
@@ -170,13 +172,13 @@ def test_status(error, code, reason, message, details):
     assert (status.get("reason"), status["message"], status.get("details")) == (reason, message, details)
 
 
-def test_members_stand_in_upstreams_order():
+def test_members_stand_in_upstreams_order() -> None:
     status = errors.generic_server_response(500, "GET", DEPLOYMENTS, "a", retry_after=1, unexpected=True).status()
     assert list(status) == ["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"]
     assert list(status["details"]) == ["name", "group", "kind", "causes", "retryAfterSeconds"]
 
 
-def test_invalid_tells_each_text_once_but_every_cause():
+def test_invalid_tells_each_text_once_but_every_cause() -> None:
     same = field.invalid(field.Path("metadata", "uid"), "x", "field is immutable")
     other = field.required(field.Path("spec"))
     status = errors.invalid(GroupKind("", "ConfigMap"), "a", [same, same, other]).status()
@@ -192,18 +194,18 @@ def test_invalid_tells_each_text_once_but_every_cause():
     assert status["details"] == {"name": "a", "kind": "ConfigMap", "causes": [uid, uid, spec]}
 
 
-def test_invalid_without_errors_or_kind():
+def test_invalid_without_errors_or_kind() -> None:
     assert errors.invalid(GroupKind("apps", "Deployment"), "a", []).message == 'Deployment.apps "a" is invalid'
     assert errors.invalid(GroupKind("", ""), "", []).message == ' "" is invalid'
 
 
-def test_continue_token_stands_in_the_metadata():
+def test_continue_token_stands_in_the_metadata() -> None:
     error = errors.expired("old")
     error.continue_token = "next"
     assert error.status()["metadata"] == {"continue": "next"}
 
 
-def test_errors_are_exceptions_of_their_own():
+def test_errors_are_exceptions_of_their_own() -> None:
     with pytest.raises(errors.StatusError, match=r"^away$"):
         raise errors.gone("away")
     assert len({errors.gone("x"), errors.gone("x")}) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from time import thread_time
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_every_character_is_quoted_as_when_it_stands_alone() -> None:
 
 @pytest.mark.parametrize("quoted", [quote, times.quote])
 @pytest.mark.parametrize("char", ['"', "\\", "\0", "\n", "\x85", "\ue000", "\U000f0000", "\ufffd"])
-def test_quoting_costs_little_whatever_is_quoted(quoted, char: str) -> None:
+def test_quoting_costs_little_whatever_is_quoted(quoted: Any, char: str) -> None:
     quoted(char)
     text = char * _LONG
     began = thread_time()

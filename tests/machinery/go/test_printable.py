@@ -1,4 +1,4 @@
-"""What is printed as it is: as Go says, whatever Unicode the interpreter has."""
+"""The printable characters, which are Go's whatever the Unicode version of the interpreter."""
 
 from __future__ import annotations
 

@@ -47,13 +47,13 @@ def test_a_reference_has_all_its_parts(text: str, parts: tuple[str | None, ...])
     [("a%41%2fb", "aA/b"), ("%4", "%4"), ("%hh", "%hh"), ("a+b", "a+b"), ("%C3%A9", "\u00e9"), ("%ff", "\ufffd")],
 )
 @pytest.mark.parametrize("more", [0, 100, 1000])
-def test_escapes_of_a_path_in_short_and_in_long_texts(text, plain, more):
+def test_escapes_of_a_path_in_short_and_in_long_texts(text: str, plain: str, more: int) -> None:
     bad = plain == text and "%" in text
     assert has_bad_escape("%41" * more + text) == bad
     assert unescape_path("%41" * more + text) == ("%41" if bad else "A") * more + plain
 
 
-def test_very_many_escapes_take_few_calls():
+def test_very_many_escapes_take_few_calls() -> None:
     assert calls(lambda: unescape_path("%41" * 300_000)) < 100
 
 

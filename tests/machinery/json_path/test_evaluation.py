@@ -1,4 +1,4 @@
-"""What JSONPath templates find; the answers are those of k8s.io/client-go."""
+"""Results of JSONPath templates; the expected results are those of k8s.io/client-go."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How many bytes of large bodies are in memory at once."""
+"""The limit on the bytes of large bodies in memory."""
 
 from __future__ import annotations
 

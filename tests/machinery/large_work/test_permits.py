@@ -1,4 +1,4 @@
-"""Places for requests with large bodies: few at once, shared by users, none lost."""
+"""Permits for requests with large bodies: only a few at a time, shared fairly by users, and none is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes from which a body is large, and bounds of what is refused."""
+"""The sizes from which a body is large, and limits for refused bodies."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def several(choices: str | list[Any]) -> st.SearchStrategy[list[Any]]:
 
 
 def keyed(key: str, names: str, item: st.SearchStrategy[Config]) -> st.SearchStrategy[list[Config]]:
-    """A list of items that are told apart by one member, some of which say nothing else."""
+    """Return a list of items with one key, some of which have no other member."""
     item = st.just({}) | item
 
     def items(chosen: list[str]) -> st.SearchStrategy[list[Config]]:
@@ -98,7 +98,7 @@ def applied(live: Any, config: Config, manager: str, *, force: bool = False) -> 
 
 
 def mentioned(config: Config) -> FieldSet:
-    """What a configuration says, without what nobody owns."""
+    """Return the fields of a configuration, without those that have no owner."""
     return strip_identity(field_set(SCHEMA.root, config))
 
 
@@ -120,7 +120,7 @@ def there(obj: Any) -> FieldSet:
 
 
 def unordered(value: Any) -> Any:
-    """The same with lists of objects in one order: those of the configurations are all told by a key."""
+    """Return the value with its lists of objects in one order, as all lists of the configurations have keys."""
     if isinstance(value, dict):
         return {name: unordered(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -130,7 +130,7 @@ def unordered(value: Any) -> Any:
 
 
 def contents(obj: Any) -> Any:
-    """What an object says, whatever the order of sets and of items that are told by a key."""
+    """Return the content of an object, independent of the order of sets and of lists with keys."""
     found = plain(obj)
     found["metadata"]["finalizers"] = sorted(found["metadata"].get("finalizers", []))
     return unordered(found)
@@ -163,7 +163,7 @@ def test_what_is_said_is_so(first: Config, second: Config) -> None:
 
 
 def conflicts(live: Any, config: Config, manager: str) -> int:
-    """How many fields stand against an apply without force."""
+    """Return the number of conflicts of an apply without force."""
     try:
         applied(live, config, manager)
     except StatusError as error:
@@ -193,7 +193,9 @@ def test_managers_of_different_fields_may_come_in_any_order(first: Config, secon
 
 
 def _is_item(path: tuple[str, ...]) -> bool:
-    """Whether a path is that of a list's item, or of what tells it from others, which all who say it say alike."""
+    """Return True for the path of a list item or one of its keys. These have the same value in all configurations that
+    contain them.
+    """
     return path[-1][0] in "kv" or (path[-2][0] == "k" and f'"{path[-1][2:]}"' in path[-2])
 
 
@@ -210,7 +212,7 @@ def test_what_is_no_longer_said_is_gone_unless_another_says_it(first: Config, se
 
 
 def _has_something_below(fields: FieldSet, path: tuple[str, ...]) -> bool:
-    """Whether a member is more than a leaf: such a one stays as long as anything in it does."""
+    """Return True if a member is not a leaf. Such a member stays as long as it has content."""
     node = fields
     for element in path:
         node = node[element]

@@ -1,4 +1,4 @@
-"""What new objects set is remembered by their outline: it must be what is worked out anew."""
+"""The cache of the fields of new objects by their outlines: its results must equal computed ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.kinds.built_in import find
+from steersman.kinds.built_in import find_built_in
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import FieldManager, fields_at
 from steersman.machinery.managed_fields.schema import Schema
@@ -19,7 +19,7 @@ EMPTIES = st.sampled_from([{}, {"metadata": {}}, {"metadata": {}, "items": None,
 
 
 def made(manager: FieldManager, obj: Any) -> list[Any]:
-    """What the entries of a new object say: manager and fields."""
+    """Return the managers and fields in the entries of a new object."""
     return [(each.manager, bytes(each.fields_v1 or b"")) for each in manager.create(obj, "me", TIME)]
 
 
@@ -45,7 +45,7 @@ POD = {
 
 
 def test_pods_that_differ_in_values_alone_have_one_outline() -> None:
-    kind = find(GroupVersionKind("", "v1", "Pod"))
+    kind = find_built_in(GroupVersionKind("", "v1", "Pod"))
     assert kind is not None
     manager = FieldManager(kind)
     others: list[Any] = [{**POD, "metadata": {"name": "b", "labels": {"x": "z"}}}, {**POD, "metadata": {"name": "c"}}]

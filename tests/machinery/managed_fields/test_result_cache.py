@@ -1,4 +1,4 @@
-"""What is remembered is bounded in number and in bytes, and a flood of other objects does not empty it."""
+"""Result caches are bounded in number and in bytes, and a flood of other objects does not empty them."""
 
 from __future__ import annotations
 

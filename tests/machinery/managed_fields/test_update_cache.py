@@ -1,4 +1,4 @@
-"""What updates make of entries is remembered: it must be what is worked out anew."""
+"""The cache of the entries after updates: its results must equal computed ones."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_objects_of_many_owners_are_worked_out_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_version_of_its_own_is_not_remembered() -> None:
-    """What changes in another version takes a conversion to know."""
+    """A change in another version can only be determined by a conversion."""
     manager = FieldManager(KIND)
     obj = {"metadata": {"labels": {"a": "b"}}}
     entries = [

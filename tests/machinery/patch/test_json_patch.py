@@ -15,7 +15,7 @@ from steersman.machinery.patch.json_patch import PatchError
 from steersman.work.offloading import offload
 
 
-def patched(document, *operations, **limits):
+def patched(document, *operations, **limits: Any):
     """The outcome, after seeing to it that neither the document nor the patch was changed."""
     before = copy.deepcopy((document, operations))
     result = json_patch.apply(document, operations, **limits)
@@ -23,7 +23,7 @@ def patched(document, *operations, **limits):
     return result
 
 
-def op(kind, path, **members):
+def op(kind, path, **members: Any):
     return {"op": kind, "path": path, **{name.rstrip("_"): value for name, value in members.items()}}
 
 
@@ -58,7 +58,7 @@ def op(kind, path, **members):
         ({"a": 0.5}, op("test", "/a", value=0.5), {"a": 0.5}),
     ],
 )
-def test_operation_applies(document, operation, expected):
+def test_operation_applies(document: dict[str, Any], operation: Any, expected: dict[str, Any]) -> None:
     assert patched(document, operation) == expected
 
 
@@ -116,7 +116,7 @@ UNDECODABLE = "error decoding patch: json: cannot unmarshal"
         ({}, {}, "Unexpected kind: unknown"),
     ],
 )
-def test_failing_operation_says_why(document, operation, error):
+def test_failing_operation_says_why(document: dict[str, Any], operation: Any, error: str) -> None:
     before = copy.deepcopy(document)
     with pytest.raises(PatchError) as raised:
         json_patch.apply(document, [operation])
@@ -124,14 +124,14 @@ def test_failing_operation_says_why(document, operation, error):
     assert document == before
 
 
-def test_failure_of_a_later_operation_leaves_the_document_alone():
+def test_failure_of_a_later_operation_leaves_the_document_alone() -> None:
     document = {"a": {"b": [1]}}
     with pytest.raises(PatchError):
         json_patch.apply(document, [op("add", "/a/b/-", value=2), op("test", "/a", value={})])
     assert document == {"a": {"b": [1]}}
 
 
-def test_parts_that_do_not_change_are_shared_not_copied():
+def test_parts_that_do_not_change_are_shared_not_copied() -> None:
     document = {"big": {"x": 1}, "small": {"y": {"z": 1}, "other": {}}}
     result = patched(document, op("replace", "/small/y/z", value=2))
     assert result["big"] is document["big"]
@@ -139,7 +139,7 @@ def test_parts_that_do_not_change_are_shared_not_copied():
     assert result["small"]["y"] is not document["small"]["y"]
 
 
-def test_copied_part_changes_alone():
+def test_copied_part_changes_alone() -> None:
     result = patched({"a": {"x": [1]}}, op("copy", "/b", from_="/a"), op("add", "/b/x/-", value=2))
     assert result == {"a": {"x": [1]}, "b": {"x": [1, 2]}}
     result = patched(
@@ -148,12 +148,12 @@ def test_copied_part_changes_alone():
     assert result == {"a": {"x": [2]}, "b": {"x": [1, 2]}}
 
 
-def test_value_of_an_operation_is_not_changed_by_later_ones():
+def test_value_of_an_operation_is_not_changed_by_later_ones() -> None:
     patched({}, op("add", "/a", value={"x": []}), op("add", "/a/x/-", value=1))
     assert patched({}, op("replace", "", value={"x": []}), op("add", "/x/-", value=1)) == {"x": [1]}
 
 
-def test_copies_are_bounded_in_bytes():
+def test_copies_are_bounded_in_bytes() -> None:
     document = {"a": "x" * 8}
     copies = [op("copy", f"/{index}", from_="/a") for index in range(3)]
     assert len(patched(document, *copies, max_copy_bytes=30)) == 4
@@ -163,7 +163,7 @@ def test_copies_are_bounded_in_bytes():
     assert str(raised.value) == text
 
 
-def test_deep_nesting_fails_cleanly():
+def test_deep_nesting_fails_cleanly() -> None:
     document = deep = {}
     for _ in range(5000):
         deep["a"] = deep = {}
@@ -178,7 +178,7 @@ def copy_of_nesting(depth):
     return document
 
 
-def test_many_operations_on_one_list_stay_fast():
+def test_many_operations_on_one_list_stay_fast() -> None:
     result = json_patch.apply({"a": []}, [op("add", "/a/-", value=index) for index in range(10_000)])
     assert result == {"a": list(range(10_000))}
 
@@ -206,20 +206,20 @@ def test_many_operations_on_one_list_stay_fast():
         ),
     ],
 )
-def test_what_is_no_patch_is_refused(patch, strict, code, message):
+def test_what_is_no_patch_is_refused(patch: Any, strict: bool, code: int, message: str) -> None:
     with pytest.raises(StatusError) as raised:
         json_patch.decode(patch, strict=strict)
     assert (raised.value.code, raised.value.message) == (code, message)
 
 
-def test_unknown_members_are_told_only_when_strict():
+def test_unknown_members_are_told_only_when_strict() -> None:
     patch = [{"op": "add", "path": "/a", "value": {"extra": 1}, "extra": 1}, {"Op": "add"}]
     _, unknown = json_patch.decode(patch, strict=True)
     assert unknown == ['json patch unknown field "[0].extra"', 'json patch unknown field "[1].Op"']
     assert json_patch.decode(patch, strict=False) == (patch, [])
 
 
-def test_null_is_a_patch_that_does_nothing():
+def test_null_is_a_patch_that_does_nothing() -> None:
     assert json_patch.decode(None, strict=True) == ((), [])
     with pytest.raises(PatchError, match=r"^Unexpected kind: unknown$"):
         json_patch.apply({}, json_patch.decode([None], strict=True)[0])
@@ -239,13 +239,13 @@ def pointer(*names):
 
 
 @given(DOCUMENTS, KEYS, JSON)
-def test_what_was_added_is_found_by_test(document, key, value):
+def test_what_was_added_is_found_by_test(document: Any, key: Any, value: Any) -> None:
     path = pointer(key)
     assert patched(document, op("add", path, value=value), op("test", path, value=value)) == {**document, key: value}
 
 
 @given(DOCUMENTS.filter(bool), st.data(), KEYS)
-def test_move_is_copy_and_remove(document, data, target):
+def test_move_is_copy_and_remove(document: Any, data: Any, target: Any) -> None:
     source = data.draw(st.sampled_from(sorted(document)))
     moved = patched(document, op("move", pointer(target), from_=pointer(source)))
     if source == target:
@@ -257,7 +257,7 @@ def test_move_is_copy_and_remove(document, data, target):
 
 
 @given(JSON, JSON)
-def test_equality_is_that_of_json(left, right):
+def test_equality_is_that_of_json(left: Any, right: Any) -> None:
     assert json_patch.equal(left, right) == (json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True))
 
 
@@ -270,7 +270,7 @@ OPERATIONS = st.fixed_dictionaries(
 
 
 @given(DOCUMENTS, st.lists(OPERATIONS, max_size=5))
-def test_no_patch_changes_its_document_or_itself(document, operations):
+def test_no_patch_changes_its_document_or_itself(document: Any, operations: Any) -> None:
     before = copy.deepcopy((document, operations))
     try:
         first = json_patch.apply(document, operations)
@@ -281,7 +281,7 @@ def test_no_patch_changes_its_document_or_itself(document, operations):
     assert json_patch.apply(document, operations) == first
 
 
-def test_what_operations_pass_through_has_its_members_sorted():
+def test_what_operations_pass_through_has_its_members_sorted() -> None:
     document = {"kind": "K", "b": {"z": 1, "y": {"c": 1, "a": 2}}, "a": {"z": 1, "y": 2}, "t": [{"c": 1, "b": 2}]}
     found = patched(document, op("add", "/b/x", value={"q": 1, "p": 2}), op("test", "/t/0/b", value=2))
     assert list(found) == ["a", "b", "kind", "t"]
@@ -290,7 +290,7 @@ def test_what_operations_pass_through_has_its_members_sorted():
     assert list(patched(document)) == list(document)
 
 
-def test_a_copy_of_what_the_way_to_its_place_leads_through_has_its_members_sorted():
+def test_a_copy_of_what_the_way_to_its_place_leads_through_has_its_members_sorted() -> None:
     result = patched({"spec": {"z": {"app": "x"}, "a": 1}}, op("copy", "/spec/z", from_="/spec"))
     assert json.dumps(result) == '{"spec": {"a": 1, "z": {"a": 1, "z": {"app": "x"}}}}'
 

@@ -1,6 +1,7 @@
 """JSON Merge Patch: RFC 7386's examples, what the reference does otherwise, and its errors."""
 
 import copy
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,11 +27,11 @@ from steersman.machinery.patch import merge_patch
         ({"a": 1}, {"b": None}, {"a": 1}),
     ],
 )
-def test_patch_merges(document, patch, expected):
+def test_patch_merges(document: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]) -> None:
     assert merge_patch.apply(document, patch) == expected
 
 
-def test_nulls_inside_a_list_are_dropped_unless_it_replaces_an_object():
+def test_nulls_inside_a_list_are_dropped_unless_it_replaces_an_object() -> None:
     patch = {"a": [{"x": None, "y": 1}, None]}
     assert merge_patch.apply({}, patch) == {"a": [{"y": 1}, None]}
     assert merge_patch.apply({"a": []}, patch) == {"a": [{"y": 1}, None]}
@@ -51,17 +52,17 @@ def test_nulls_inside_a_list_are_dropped_unless_it_replaces_an_object():
         (None, False, "Invalid JSON Patch"),
     ],
 )
-def test_what_is_no_patch_is_refused(patch, strict, message):
+def test_what_is_no_patch_is_refused(patch: Any, strict: bool, message: str) -> None:
     with pytest.raises(StatusError) as raised:
         merge_patch.apply({}, patch, strict=strict)
     assert (raised.value.code, raised.value.message) == (400, message)
 
 
-def test_list_is_the_result_when_not_strict():
+def test_list_is_the_result_when_not_strict() -> None:
     assert merge_patch.apply({"a": 1}, [{"x": None}, 2], strict=False) == [{}, 2]
 
 
-def test_deep_nesting_is_refused():
+def test_deep_nesting_is_refused() -> None:
     patch = deep = {}
     for _ in range(20_000):
         deep["a"] = deep = {}
@@ -69,7 +70,7 @@ def test_deep_nesting_is_refused():
         merge_patch.apply({}, patch)
 
 
-def test_parts_that_do_not_change_are_shared_not_copied():
+def test_parts_that_do_not_change_are_shared_not_copied() -> None:
     document = {"big": {"x": 1}, "small": {"y": 1}}
     assert merge_patch.apply(document, {"small": {"y": 2}})["big"] is document["big"]
 
@@ -106,12 +107,12 @@ def difference(old, new):
 
 
 @given(OBJECTS, OBJECTS)
-def test_patch_made_from_a_difference_gives_the_other(old, new):
+def test_patch_made_from_a_difference_gives_the_other(old: Any, new: Any) -> None:
     assert merge_patch.apply(old, difference(old, new)) == new
 
 
 @given(OBJECTS, PATCHES)
-def test_applying_twice_is_applying_once_and_changes_nothing_in_place(document, patch):
+def test_applying_twice_is_applying_once_and_changes_nothing_in_place(document: Any, patch: Any) -> None:
     before = copy.deepcopy((document, patch))
     once = merge_patch.apply(document, patch)
     assert (document, patch) == before
@@ -119,11 +120,11 @@ def test_applying_twice_is_applying_once_and_changes_nothing_in_place(document, 
 
 
 @given(OBJECTS)
-def test_empty_patch_changes_nothing(document):
+def test_empty_patch_changes_nothing(document: Any) -> None:
     assert merge_patch.apply(document, {}) == document
 
 
-def test_what_a_patch_touches_has_its_members_sorted():
+def test_what_a_patch_touches_has_its_members_sorted() -> None:
     document = {"kind": "K", "b": {"z": 1, "y": 2}, "a": {"z": 1, "y": 2}}
     found = merge_patch.apply(document, {"b": {"x": 3}, "c": {"e": 1, "d": None, "b": {"z": 1, "a": 2}}})
     assert list(found) == ["a", "b", "c", "kind"]

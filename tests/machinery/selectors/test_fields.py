@@ -1,5 +1,7 @@
 """Field selectors: the grammar, escapes, matching, transformation."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ from steersman.machinery.selectors.fields import Requirement, Selector, Selector
         (r"a=b\,c,d=e\=f\\", [("a", "=", "b,c"), ("d", "=", "e=f\\")]),
     ],
 )
-def test_selector_is_read(text, requirements):
+def test_selector_is_read(text: str, requirements: list[Any]) -> None:
     assert [(each.field, each.operator, each.value) for each in parse(text).requirements] == requirements
 
 
@@ -35,13 +37,13 @@ def test_selector_is_read(text, requirements):
         ("a=b=c", "invalid field selector: unescaped character in value: 61"),
     ],
 )
-def test_unreadable_selector_says_why(text, error):
+def test_unreadable_selector_says_why(text: str, error: str) -> None:
     with pytest.raises(SelectorError) as raised:
         parse(text)
     assert str(raised.value) == error
 
 
-def test_matching_takes_missing_fields_as_empty():
+def test_matching_takes_missing_fields_as_empty() -> None:
     selector = parse("spec.nodeName=,status.phase!=Running")
     assert selector.matches({"status.phase": "Pending"})
     assert selector.matches({})
@@ -49,7 +51,7 @@ def test_matching_takes_missing_fields_as_empty():
     assert not selector.matches({"status.phase": "Running"})
 
 
-def test_everything_and_nothing():
+def test_everything_and_nothing() -> None:
     assert parse("") is fields.EVERYTHING
     assert fields.EVERYTHING.empty
     assert fields.EVERYTHING.matches({})
@@ -58,13 +60,13 @@ def test_everything_and_nothing():
     assert fields.and_selectors(parse("a=b"), fields.NOTHING) is fields.NOTHING
 
 
-def test_exact_match_is_found():
+def test_exact_match_is_found() -> None:
     selector = fields.and_selectors(parse("a!=1,b=2"), fields.one_term_equal_selector("c", ""))
     assert [selector.requires_exact_match(name) for name in "abcd"] == [None, "2", "", None]
 
 
-def test_transformation_renames_drops_and_refuses():
-    def rename(field, value):
+def test_transformation_renames_drops_and_refuses() -> None:
+    def rename(field: str, value: str) -> tuple[str, str]:
         if field == "bad":
             raise SelectorError(f"field label not supported: {field}")
         return ("", "") if field == "drop" else (f"metadata.{field}", value.upper())
@@ -80,17 +82,17 @@ SELECTORS = st.lists(st.builds(Requirement, NAMES, st.sampled_from(["=", "!="]),
 
 
 @given(SELECTORS)
-def test_printed_selector_reads_as_itself(selector):
+def test_printed_selector_reads_as_itself(selector: Any) -> None:
     assert set(parse(str(selector)).requirements) == set(selector.requirements)
 
 
 @given(TEXT)
-def test_escaped_value_reads_as_itself(value):
+def test_escaped_value_reads_as_itself(value: Any) -> None:
     assert fields.unescape_value(fields.escape_value(value)) == value
 
 
 @given(st.text("ab=!,\\", max_size=10))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_read_or_refused(text: Any) -> None:
     try:
         selector = parse(text)
     except SelectorError:

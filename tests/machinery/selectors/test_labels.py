@@ -1,5 +1,7 @@
 """Label selectors: the grammar, its errors, matching."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ OBJECTS = {
         ("in in (in, notin)", ""),
     ],
 )
-def test_selector_selects(text, selected):
+def test_selector_selects(text: str, selected: str) -> None:
     matches = parse(text).matches
     assert "".join(name for name, each in OBJECTS.items() if matches(each)) == selected
 
@@ -83,7 +85,7 @@ def test_selector_selects(text, selected):
         ),
     ],
 )
-def test_unreadable_selector_says_why(text, error):
+def test_unreadable_selector_says_why(text: str, error: str) -> None:
     with pytest.raises(SelectorError) as raised:
         parse(text)
     assert str(raised.value) == error
@@ -103,7 +105,7 @@ def test_unreadable_selector_says_why(text, error):
         ("a,b \0,c", "a,b"),
     ],
 )
-def test_selector_prints_in_canonical_form(text, canonical):
+def test_selector_prints_in_canonical_form(text: str, canonical: str) -> None:
     assert str(parse(text)) == canonical
 
 
@@ -126,12 +128,12 @@ SELECTORS = st.lists(REQUIREMENTS, max_size=5).map(Selector)
 
 
 @given(SELECTORS)
-def test_printed_selector_reads_as_itself(selector):
+def test_printed_selector_reads_as_itself(selector: Any) -> None:
     assert parse(str(selector)) == selector
 
 
-def plainly_matches(requirement, given_labels):
-    """What a requirement means, word for word."""
+def plainly_matches(requirement: Any, given_labels: dict[str, str]) -> bool:
+    """Return the result of a requirement, by its definition."""
     value = given_labels.get(requirement.key)
     match requirement.operator:
         case "=" | "==" | "in":
@@ -146,10 +148,11 @@ def plainly_matches(requirement, given_labels):
             return value is not None and value.isdigit() and int(value) > int(requirement.values[0])
         case "lt":
             return value is not None and value.isdigit() and int(value) < int(requirement.values[0])
+    raise AssertionError(requirement.operator)
 
 
 @given(SELECTORS, st.data())
-def test_compiled_selector_means_what_its_requirements_say(selector, data):
+def test_compiled_selector_means_what_its_requirements_say(selector: Any, data: Any) -> None:
     keys = [requirement.key for requirement in selector.requirements] or ["a"]
     values = [value for each in selector.requirements for value in each.values] or [""]
     given_labels = data.draw(st.dictionaries(st.sampled_from(keys), st.sampled_from(values) | NUMBERS | VALUES))
@@ -158,7 +161,7 @@ def test_compiled_selector_means_what_its_requirements_say(selector, data):
 
 
 @given(st.text("ab=!(), <>\tin\0", max_size=12))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_read_or_refused(text: Any) -> None:
     try:
         selector = parse(text)
     except SelectorError:
@@ -167,16 +170,16 @@ def test_any_text_is_read_or_refused(text):
 
 
 @pytest.mark.parametrize("value", ["x", "", "9223372036854775808", "1.5", "٣", "1_0"])
-def test_comparison_fails_for_what_is_no_64_bit_number(value):
+def test_comparison_fails_for_what_is_no_64_bit_number(value: str) -> None:
     assert not parse("n>0").matches({"n": value})
 
 
-def test_largest_number_is_compared_exactly():
+def test_largest_number_is_compared_exactly() -> None:
     assert parse("n<9223372036854775807").matches({"n": "9223372036854775806"})
     assert not parse("n<9223372036854775807").matches({"n": "9223372036854775807"})
 
 
-def test_matching_costs_what_the_fewer_of_requirements_and_labels_do():
+def test_matching_costs_what_the_fewer_of_requirements_and_labels_do() -> None:
     few, many = (
         parse("env,!gone,tier in (web,db),n>3,x!=y,m<9"),
         parse(",".join(f"!key{number}" for number in range(5_000)) + ",tier=web"),
@@ -190,7 +193,7 @@ def test_matching_costs_what_the_fewer_of_requirements_and_labels_do():
     assert calls(lambda: many.matches({"tier": "web", "a": "b"})) < 50
 
 
-def test_everything_and_nothing():
+def test_everything_and_nothing() -> None:
     assert labels.EVERYTHING.empty
     assert labels.EVERYTHING.matches({})
     assert not labels.NOTHING.empty
@@ -199,19 +202,19 @@ def test_everything_and_nothing():
     assert labels.EVERYTHING != labels.NOTHING
 
 
-def test_exact_match_is_found_only_for_a_single_value():
+def test_exact_match_is_found_only_for_a_single_value() -> None:
     selector = parse("a=1,b in (2),c in (3,4),d!=5,e")
     assert [selector.requires_exact_match(key) for key in "abcdef"] == ["1", "2", None, None, None, None]
 
 
-def test_added_requirements_are_sorted_in():
+def test_added_requirements_are_sorted_in() -> None:
     selector = parse("b=1").add(Requirement("a", "exists"))
     assert str(selector) == "a,b=1"
     assert not selector.matches({"b": "1"})
     assert selector.matches({"a": "", "b": "1"})
 
 
-def test_label_selector_object_becomes_a_selector():
+def test_label_selector_object_becomes_a_selector() -> None:
     selector = labels.from_label_selector(
         LabelSelector(
             match_labels={"a": "1"},
@@ -226,7 +229,7 @@ def test_label_selector_object_becomes_a_selector():
     assert not selector.matches({"a": "1", "b": "x", "c": ""})
 
 
-def test_absent_label_selector_selects_nothing_and_an_empty_one_everything():
+def test_absent_label_selector_selects_nothing_and_an_empty_one_everything() -> None:
     assert labels.from_label_selector(None) == labels.NOTHING
     assert labels.from_label_selector(LabelSelector()) == labels.EVERYTHING
 
@@ -246,25 +249,25 @@ def test_absent_label_selector_selects_nothing_and_an_empty_one_everything():
         (LabelSelectorRequirement(key="-", operator="Exists"), f'key: Invalid value: "-": name part {QUALIFIED}'),
     ],
 )
-def test_bad_label_selector_object_says_why(expression, error):
+def test_bad_label_selector_object_says_why(expression: LabelSelectorRequirement, error: str) -> None:
     with pytest.raises(SelectorError) as raised:
         labels.from_label_selector(LabelSelector(match_expressions=[expression]))
     assert str(raised.value) == error
 
 
-def test_requirement_names_the_path_it_was_given():
+def test_requirement_names_the_path_it_was_given() -> None:
     with pytest.raises(
         SelectorError, match=r"^spec\.operator: Unsupported value: \"near\": supported values: \"in\", "
     ):
         labels.new_requirement("a", "near", (), Path("spec"))
 
 
-def test_several_errors_are_told_together():
+def test_several_errors_are_told_together() -> None:
     with pytest.raises(SelectorError, match=r"^\[values: Invalid value: \[\"1\",\"x\"\]: for .*, values\[1\]: "):
         labels.new_requirement("a", "gt", ("1", "x"))
 
 
-def test_selectors_from_sets():
+def test_selectors_from_sets() -> None:
     assert str(labels.selector_from_set({"b": "-", "a": "1"})) == "a=1,b=-"
     with pytest.raises(SelectorError):
         labels.validated_selector_from_set({"b": "-"})

@@ -1,6 +1,7 @@
-"""Formats of single values: what passes, what is said of the rest."""
+"""Formats of single values: the valid values, and the errors of others."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -75,7 +76,7 @@ C_IDENTIFIER = (
         (formats.is_path_segment_name, ["a", "a:b", "...", "é"]),
     ],
 )
-def test_good_values_pass(check, good):
+def test_good_values_pass(check: Any, good: list[Any]) -> None:
     assert [(value, check(value)) for value in good] == [(value, []) for value in good]
 
 
@@ -148,24 +149,24 @@ def test_good_values_pass(check, good):
         (formats.is_path_segment_name, "a/b%", ["may not contain '/'", "may not contain '%'"]),
     ],
 )
-def test_bad_values_are_told_why(check, value, messages):
+def test_bad_values_are_told_why(check: Any, value: str, messages: list[Any]) -> None:
     assert check(value) == messages
 
 
 @pytest.mark.parametrize("port", [0, 65536, -1])
-def test_bad_port_numbers_are_told_why(port):
+def test_bad_port_numbers_are_told_why(port: int) -> None:
     assert formats.is_valid_port_num(port) == ["must be between 1 and 65535, inclusive"]
     assert formats.is_valid_port_num(1) == formats.is_valid_port_num(65535) == []
 
 
-def test_ids_are_bounded():
+def test_ids_are_bounded() -> None:
     assert formats.is_valid_user_id(0) == formats.is_valid_group_id(2**31 - 1) == []
     assert formats.is_valid_user_id(2**31) == ["must be between 0 and 2147483647, inclusive"]
     assert formats.is_valid_group_id(-1) == ["must be between 0 and 2147483647, inclusive"]
 
 
 @given(st.text("aB0-._/é\n", max_size=12))
-def test_label_keys_hold_what_their_parts_allow(value):
+def test_label_keys_hold_what_their_parts_allow(value: Any) -> None:
     prefix, slash, name = value.rpartition("/")
     expected = bool(name) and not formats.is_valid_label_value(name)
     if slash:
@@ -174,14 +175,14 @@ def test_label_keys_hold_what_their_parts_allow(value):
 
 
 @given(st.text("aB0-._é\n", max_size=12))
-def test_labels_are_subdomains_and_config_keys(value):
+def test_labels_are_subdomains_and_config_keys(value: Any) -> None:
     if not formats.is_dns1123_label(value):
         assert formats.is_dns1123_subdomain(value) == []
         assert formats.is_config_map_key(value) == []
         assert formats.is_valid_label_value(value) == []
 
 
-def test_long_text_is_judged_in_linear_time():
+def test_long_text_is_judged_in_linear_time() -> None:
     assert formats.is_dns1123_subdomain("a-" * 500_000)
     assert formats.is_qualified_name("a." * 500_000)
 
@@ -234,12 +235,12 @@ HERE = Path("p")
         ),
     ],
 )
-def test_domains_are_judged(check, value, errors):
+def test_domains_are_judged(check: Any, value: str, errors: list[Any]) -> None:
     assert list(map(str, check(value, HERE))) == errors
 
 
 @given(st.text("ab-._A", max_size=40))
-def test_long_names_are_judged_as_short_ones(text):
+def test_long_names_are_judged_as_short_ones(text: Any) -> None:
     for judge in (formats.is_dns1123_subdomain, formats.is_dns1123_subdomain_with_underscore):
         long = f"{text}{'.a' * 3000}"
         assert (len(judge(long)) == 1) == (judge(f"{text}.a") == [])
@@ -262,7 +263,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_long_texts_match_as_short_ones_do(pattern: str):
+def test_long_texts_match_as_short_ones_do(pattern: str) -> None:
     matches = formats.characters(pattern)
     for char in "aZ0-_.:/= \n\u00e9\u212a":
         for before, after in ((0, 6000), (6000, 0), (4095, 2000), (4096, 2000), (3000, 3000)):

@@ -1,6 +1,7 @@
 """IP addresses and CIDRs: strict and lenient rules, and the warnings in between."""
 
 import ipaddress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,13 +39,13 @@ def told(errors):
         ("1" * 10_000, [NOT_AN_IP], [NOT_AN_IP], [NOT_AN_IP]),
     ],
 )
-def test_addresses_are_judged(value, strict, legacy, lenient):
+def test_addresses_are_judged(value: str, strict: list[Any], legacy: list[Any], lenient: list[Any]) -> None:
     assert told(ip.is_valid_ip(value, HERE)) == strict
     assert told(ip.is_valid_ip_for_legacy_field(value, HERE)) == legacy
     assert told(ip.is_valid_ip_for_legacy_field(value, HERE, strict=False)) == lenient
 
 
-def test_values_that_were_stored_may_stay():
+def test_values_that_were_stored_may_stay() -> None:
     assert told(ip.is_valid_ip_for_legacy_field("010.0.0.1", HERE, valid_old=["010.0.0.1"])) == []
     assert told(ip.is_valid_cidr_for_legacy_field("10.0.0.1/8", HERE, valid_old=["10.0.0.1/8"])) == []
 
@@ -60,7 +61,7 @@ def test_values_that_were_stored_may_stay():
         ("FE80::1", ['p: IPv6 address "FE80::1" should be in RFC 5952 canonical format ("fe80::1")']),
     ],
 )
-def test_addresses_out_of_form_are_warned_of(value, warnings):
+def test_addresses_out_of_form_are_warned_of(value: str, warnings: list[Any]) -> None:
     assert ip.warnings_for_ip(value, HERE) == warnings
 
 
@@ -81,7 +82,7 @@ def test_addresses_out_of_form_are_warned_of(value, warnings):
         ("10.0.0.0/8/8", [NOT_A_CIDR], [NOT_A_CIDR]),
     ],
 )
-def test_networks_are_judged(value, strict, lenient):
+def test_networks_are_judged(value: str, strict: list[Any], lenient: list[Any]) -> None:
     assert told(ip.is_valid_cidr(value, HERE)) == strict
     assert told(ip.is_valid_cidr_for_legacy_field(value, HERE, strict=False)) == lenient
     legacy = [detail for detail in strict if "canonical" not in detail]
@@ -102,7 +103,7 @@ def test_networks_are_judged(value, strict, lenient):
         ("FE80::/64", ['p: IPv6 CIDR value "FE80::/64" should be in RFC 5952 canonical format ("fe80::/64")']),
     ],
 )
-def test_networks_out_of_form_are_warned_of(value, warnings):
+def test_networks_out_of_form_are_warned_of(value: str, warnings: list[Any]) -> None:
     assert ip.warnings_for_cidr(value, HERE) == warnings
 
 
@@ -116,12 +117,12 @@ def test_networks_out_of_form_are_warned_of(value, warnings):
         ("10.0.0.5", ["must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"]),
     ],
 )
-def test_interface_addresses_are_judged(value, errors):
+def test_interface_addresses_are_judged(value: str, errors: list[Any]) -> None:
     assert told(ip.is_valid_interface_address(value, HERE)) == errors
 
 
 @given(st.ip_addresses())
-def test_canonical_addresses_pass_without_a_warning(address):
+def test_canonical_addresses_pass_without_a_warning(address: Any) -> None:
     if address.version == 6 and address.ipv4_mapped:
         return
     assert told(ip.is_valid_ip(str(address), HERE)) == []
@@ -129,13 +130,13 @@ def test_canonical_addresses_pass_without_a_warning(address):
 
 
 @given(st.ip_addresses(v=4), st.integers(0, 3))
-def test_leading_zeros_change_no_address(address, zeros):
+def test_leading_zeros_change_no_address(address: Any, zeros: Any) -> None:
     text = ".".join("0" * zeros + octet for octet in str(address).split("."))
     assert ip.parse_ip_sloppy(text) == address
 
 
 @given(st.ip_addresses(), st.integers(0, 128))
-def test_networks_of_addresses_pass(address, bits):
+def test_networks_of_addresses_pass(address: Any, bits: Any) -> None:
     bits = min(bits, address.max_prefixlen)
     network = ipaddress.ip_network((address, bits), strict=False)
     if network.version == 6 and network.network_address.ipv4_mapped:
@@ -149,7 +150,7 @@ IPV4S = st.lists(OCTETS, min_size=3, max_size=5).map(".".join)
 
 @given(IPV4S)
 def test_usual_addresses_are_judged_as_all_others(text: str) -> None:
-    """What is seen at once to be in order is what the whole judgement finds in order."""
+    """The shortcut for usual addresses agrees with the full validation."""
     usual = bool(ip._is_plain_ipv4(text))
     address = ip._parse_ip_strict(text)
     assert usual == (address is not None and str(address) == text)

@@ -1,5 +1,7 @@
 """Object metadata: what a create and an update may hold."""
 
+from typing import Any
+
 import pytest
 
 from steersman.api.meta.v1 import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
@@ -12,7 +14,7 @@ from steersman.machinery.validation.managed_fields import validate_managed_field
 HERE = Path("metadata")
 
 
-def created(*, namespaced=True, name_validator=object_meta.name_is_dns_subdomain, **members):
+def created(*, namespaced=True, name_validator=object_meta.name_is_dns_subdomain, **members: Any):
     meta = ObjectMeta(**{"name": "a", "namespace": "ns" if namespaced else "", **members})
     found = object_meta.validate_object_meta(meta, namespaced=namespaced, name_validator=name_validator, path=HERE)
     return list(map(str, found))
@@ -26,37 +28,37 @@ def updated(new, old):
     return list(map(str, found))
 
 
-def test_plain_metadata_passes():
+def test_plain_metadata_passes() -> None:
     assert created() == []
     assert created(namespaced=False) == []
     assert created(labels={"a": "b"}, annotations={"Example.com/A": "any\n"}, finalizers=["example.com/x"]) == []
 
 
-def test_name_is_required_and_checked():
+def test_name_is_required_and_checked() -> None:
     assert created(name="") == ["metadata.name: Required value: name or generateName is required"]
     (message,) = is_dns1123_subdomain("A")
     assert created(name="A") == [f'metadata.name: Invalid value: "A": {message}']
 
 
-def test_generated_name_may_end_in_a_dash():
+def test_generated_name_may_end_in_a_dash() -> None:
     assert created(generate_name="a-") == []
     (message,) = is_dns1123_subdomain("A")
     assert created(generate_name="A-b-") == [f'metadata.generateName: Invalid value: "A-b-": {message}']
     assert len(created(generate_name="é-")) == 1
 
 
-def test_namespace_belongs_to_namespaced_kinds_only():
+def test_namespace_belongs_to_namespaced_kinds_only() -> None:
     assert created(namespace="") == ["metadata.namespace: Required value"]
     (message,) = is_dns1123_label("a.b")
     assert created(namespace="a.b") == [f'metadata.namespace: Invalid value: "a.b": {message}']
     assert created(namespaced=False, namespace="ns") == ["metadata.namespace: Forbidden: not allowed on this type"]
 
 
-def test_generation_is_not_negative():
+def test_generation_is_not_negative() -> None:
     assert created(generation=-1) == ["metadata.generation: Invalid value: -1: must be greater than or equal to 0"]
 
 
-def test_labels_and_annotations_are_checked():
+def test_labels_and_annotations_are_checked() -> None:
     (key,) = is_qualified_name("a b")
     assert created(labels={"a b": "x"}) == [f'metadata.labels: Invalid value: "a b": {key}']
     assert created(annotations={"a b": "x"}) == [f'metadata.annotations: Invalid value: "a b": {key}']
@@ -64,7 +66,7 @@ def test_labels_and_annotations_are_checked():
     assert created(labels={"a": "-"})[0].startswith(text)
 
 
-def test_annotations_are_bounded_together():
+def test_annotations_are_bounded_together() -> None:
     limit = 256 * 1024
     assert created(annotations={"a": "x" * (limit - 1)}) == []
     too_long = "metadata.annotations: Too long: may not be more than 262144 bytes"
@@ -72,7 +74,7 @@ def test_annotations_are_bounded_together():
     assert created(annotations={"a": "é" * (limit // 2)}) == [too_long]
 
 
-def owner(**members):
+def owner(**members: Any):
     return OwnerReference(**{"api_version": "v1", "kind": "Pod", "name": "n", "uid": "u", **members})
 
 
@@ -92,11 +94,11 @@ def owner(**members):
         ),
     ],
 )
-def test_owner_reference_is_complete(reference, error):
+def test_owner_reference_is_complete(reference: Any, error: str) -> None:
     assert created(owner_references=[reference]) == [f"metadata.ownerReferences{error}"]
 
 
-def test_only_one_owner_is_the_controller():
+def test_only_one_owner_is_the_controller() -> None:
     references = [owner(controller=True), owner(controller=False), owner(controller=True, name="m")]
     (error,) = created(owner_references=references)
     assert error.startswith('metadata.ownerReferences: Invalid value: [{"apiVersion":"v1",')
@@ -105,7 +107,7 @@ def test_only_one_owner_is_the_controller():
     )
 
 
-def test_finalizers_are_checked():
+def test_finalizers_are_checked() -> None:
     (message,) = is_qualified_name("a b")
     assert created(finalizers=["a b"]) == [f'metadata.finalizers: Invalid value: "a b": {message}']
     assert created(finalizers=["orphan", "foregroundDeletion"]) == [
@@ -114,7 +116,7 @@ def test_finalizers_are_checked():
     ]
 
 
-def test_managed_fields_are_checked():
+def test_managed_fields_are_checked() -> None:
     entries = [
         ManagedFieldsEntry(operation="Apply", fields_type="FieldsV1", manager="m"),
         ManagedFieldsEntry(operation="Create", fields_type="FieldsV2", manager="é\x07", subresource="s" * 257),
@@ -161,11 +163,11 @@ def test_managed_fields_are_checked():
         ({"finalizers": ["x"]}, {}, []),
     ],
 )
-def test_update_keeps_what_is_immutable(new, old, errors):
+def test_update_keeps_what_is_immutable(new: dict[str, Any], old: dict[str, Any], errors: list[Any]) -> None:
     assert updated(new, old) == errors
 
 
-def test_deleted_object_takes_no_more_finalizers():
+def test_deleted_object_takes_no_more_finalizers() -> None:
     old = {"deletion_timestamp": "2024-01-01T00:00:00Z", "finalizers": ["x", "y"]}
     assert updated({**old, "finalizers": ["y"]}, old) == []
     assert updated({**old, "finalizers": ["x", "z", "w"]}, old) == [
@@ -174,14 +176,14 @@ def test_deleted_object_takes_no_more_finalizers():
     ]
 
 
-def test_path_segment_names_may_be_almost_anything():
+def test_path_segment_names_may_be_almost_anything() -> None:
     assert object_meta.name_is_path_segment("system:a b", False) == []
     assert object_meta.name_is_path_segment("..", False) == ["may not be '..'"]
     assert object_meta.name_is_path_segment("..", True) == []
     assert object_meta.name_is_path_segment("a/b", True) == ["may not contain '/'"]
 
 
-def condition(**members):
+def condition(**members: Any):
     plain = {"type": "Ready", "status": "True", "reason": "R", "last_transition_time": "2024-01-01T00:00:00Z"}
     return Condition(**{**plain, **members})
 
@@ -201,16 +203,16 @@ def condition(**members):
         ({"message": "x" * 32769}, ["c[0].message: Too long: may not be more than 32768 bytes"]),
     ],
 )
-def test_conditions_are_checked(members, errors):
+def test_conditions_are_checked(members: dict[str, Any], errors: list[Any]) -> None:
     assert list(map(str, validate_conditions([condition(**members)], Path("c")))) == errors
 
 
-def test_condition_types_are_unique():
+def test_condition_types_are_unique() -> None:
     found = validate_conditions([condition(), condition()], Path("c"))
     assert list(map(str, found)) == ['c[1].type: Duplicate value: "Ready"']
 
 
-def test_condition_reason_has_a_form():
+def test_condition_reason_has_a_form() -> None:
     (error,) = validate_conditions([condition(reason="1")], Path("c"))
     assert error.detail.startswith("a condition reason must start with alphabetic character, ")
     assert error.detail.endswith(

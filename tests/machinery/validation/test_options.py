@@ -1,5 +1,7 @@
 """Request options and the selectors in objects."""
 
+from typing import Any
+
 import pytest
 
 from steersman.api.meta.v1 import (
@@ -66,11 +68,11 @@ def told(errors):
         ),
     ],
 )
-def test_list_options(members, errors):
+def test_list_options(members: dict[str, Any], errors: list[Any]) -> None:
     assert told(options.validate_list_options(ListOptions(**members))) == errors
 
 
-def test_initial_events_can_be_switched_off():
+def test_initial_events_can_be_switched_off() -> None:
     asked = ListOptions(watch=True, send_initial_events=True, resource_version_match="NotOlderThan")
     text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
     assert told(options.validate_list_options(asked, watch_list=False)) == [f"sendInitialEvents: Forbidden: {text}"]
@@ -95,11 +97,11 @@ def test_initial_events_can_be_switched_off():
         ),
     ],
 )
-def test_delete_options(members, errors):
+def test_delete_options(members: dict[str, Any], errors: list[Any]) -> None:
     assert told(options.validate_delete_options(DeleteOptions(**members))) == errors
 
 
-def test_deleting_the_unreadable_goes_with_nothing_else():
+def test_deleting_the_unreadable_goes_with_nothing_else() -> None:
     asked = DeleteOptions(
         ignore_store_read_error_with_cluster_breaking_potential=True,
         dry_run=["All"],
@@ -118,7 +120,7 @@ def test_deleting_the_unreadable_goes_with_nothing_else():
     ("kind", "check"),
     [(CreateOptions, options.validate_write_options), (UpdateOptions, options.validate_write_options)],
 )
-def test_write_options(kind, check):
+def test_write_options(kind: Any, check: Any) -> None:
     assert told(check(kind(dry_run=["All"], field_manager="m", field_validation="Strict"))) == []
     assert told(check(kind(dry_run=[""], field_manager="a\a", field_validation="Bad"))) == [
         'fieldManager: Invalid value: "a\\a": invalid character U+0007 (at position 1)',
@@ -127,8 +129,8 @@ def test_write_options(kind, check):
     ]
 
 
-def test_patch_options():
-    def check(*, apply, **members):
+def test_patch_options() -> None:
+    def check(*, apply, **members: Any):
         return told(options.validate_patch_options(PatchOptions(**members), apply=apply))
 
     assert check(apply=True) == ["fieldManager: Required value: is required for apply patch"]
@@ -137,7 +139,7 @@ def test_patch_options():
     assert check(apply=False, force=False) == ["force: Forbidden: may not be specified for non-apply patch"]
 
 
-def test_table_options():
+def test_table_options() -> None:
     assert told(options.validate_table_options(TableOptions(include_object="Metadata"))) == []
     assert told(options.validate_table_options(TableOptions(include_object="x"))) == [
         "includeObject: Invalid value: \"x\": must be 'Metadata', 'Object', 'None', or empty"
@@ -167,24 +169,24 @@ def expression(operator, *values, key="k"):
         (expression("Gt"), ['s.matchExpressions[0].operator: Invalid value: "Gt": not a valid selector operator']),
     ],
 )
-def test_label_selector_operators(requirement, errors):
+def test_label_selector_operators(requirement: Any, errors: list[Any]) -> None:
     selector = LabelSelector(match_expressions=[requirement])
     assert told(selectors.validate_label_selector(selector, Path("s"))) == errors
 
 
-def test_label_selector_keys_and_values():
+def test_label_selector_keys_and_values() -> None:
     selector = LabelSelector(match_labels={"a": "-"}, match_expressions=[expression("In", "ok", "-", key="")])
     fields = [error.field for error in selectors.validate_label_selector(selector, Path("s"))]
     key, value = "s.matchExpressions[0].key", "s.matchExpressions[0].values[1]"
     assert fields == ["s.matchLabels", key, key, value]
 
 
-def test_absent_label_selector_is_fine():
+def test_absent_label_selector_is_fine() -> None:
     assert told(selectors.validate_label_selector(None, Path("s"))) == []
     assert not selectors.label_selector_has_invalid_label_value(None)
 
 
-def test_values_stored_unchecked_are_let_through():
+def test_values_stored_unchecked_are_let_through() -> None:
     selector = LabelSelector(match_expressions=[expression("In", "-"), expression("Later")])
     assert selectors.label_selector_has_invalid_label_value(selector)
     lenient = selectors.LabelSelectorOptions(allow_invalid_label_value=True, allow_unknown_operator=True)
@@ -192,8 +194,8 @@ def test_values_stored_unchecked_are_let_through():
     assert len(told(selectors.validate_label_selector(selector, Path("s")))) == 2
 
 
-def test_field_selector_requirements():
-    def check(*, allow=False, **members):
+def test_field_selector_requirements() -> None:
+    def check(*, allow=False, **members: Any):
         requirement = FieldSelectorRequirement(**members)
         return told(selectors.validate_field_selector_requirement(requirement, Path("r"), allow_unknown_operator=allow))
 

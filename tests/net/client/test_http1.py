@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ async def ask() -> AsyncIterator[Ask]:
     servers: list[asyncio.Server] = []
     answers: list[Answer] = []
 
-    async def run(data: bytes, method: str = "GET", fields: tuple[tuple[str, str], ...] = (), **options) -> Answer:
+    async def run(data: bytes, method: str = "GET", fields: tuple[tuple[str, str], ...] = (), **options: Any) -> Answer:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             step = 7 if len(data) < 10_000 else 4096

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
+from steersman.net.server import HttpServer
 
 GET = b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -21,7 +24,9 @@ async def echo(request: Request) -> Response:
     return Response(200, [("content-type", "text/plain")], text + body)
 
 
-async def test_a_get_is_answered_with_length_date_and_canonical_names(serve, http1):
+async def test_a_get_is_answered_with_length_date_and_canonical_names(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     client.send(GET % b"/a/b?x=%20y")
     raw = await client.reader.readuntil(b"\r\n\r\n")
@@ -31,7 +36,9 @@ async def test_a_get_is_answered_with_length_date_and_canonical_names(serve, htt
     assert await client.reader.readexactly(26) == b"GET /a/b x=%20y localhost|"
 
 
-async def test_pipelined_requests_are_answered_in_order_though_the_first_is_slow(serve, http1):
+async def test_pipelined_requests_are_answered_in_order_though_the_first_is_slow(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     gate = asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -45,14 +52,18 @@ async def test_pipelined_requests_are_answered_in_order_though_the_first_is_slow
     assert [(await client.response())[2] for _ in range(3)] == [b"/slow", b"/second", b"/third"]
 
 
-async def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(serve, http1):
+async def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     client.send((GET % b"/") * 3000)
     for _ in range(3000):
         assert (await client.response())[0] == 200
 
 
-async def test_a_chunked_request_body_is_put_together(serve, http1):
+async def test_a_chunked_request_body_is_put_together(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     client.send(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
     client.send(b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nTrailer: t\r\n\r\n" + GET % b"/next")
@@ -60,7 +71,9 @@ async def test_a_chunked_request_body_is_put_together(serve, http1):
     assert (await client.response())[2].startswith(b"GET /next")
 
 
-async def test_expect_continue_is_answered_when_the_handler_reads(serve, http1):
+async def test_expect_continue_is_answered_when_the_handler_reads(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     client.send(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
     assert (await client.head())[0] == 100
@@ -68,7 +81,9 @@ async def test_expect_continue_is_answered_when_the_handler_reads(serve, http1):
     assert (await client.response())[2].endswith(b"|abc")
 
 
-async def test_a_refusal_without_reading_sends_no_continue_and_closes(serve, http1):
+async def test_a_refusal_without_reading_sends_no_continue_and_closes(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def refuse(request: Request) -> Response:
         return Response(403, [], b"no")
 
@@ -79,13 +94,17 @@ async def test_a_refusal_without_reading_sends_no_continue_and_closes(serve, htt
     assert await client.rest() == b""
 
 
-async def test_an_unknown_expectation_is_417(serve, http1):
+async def test_an_unknown_expectation_is_417(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     client.send(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: magic\r\n\r\n")
     assert (await client.head())[0] == 417
 
 
-async def test_head_has_the_length_and_no_body(serve, http1):
+async def test_head_has_the_length_and_no_body(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     client.send(b"HEAD /abc HTTP/1.1\r\nHost: h\r\n\r\n" + GET % b"/next")
     status, headers = await client.head()
@@ -94,7 +113,9 @@ async def test_head_has_the_length_and_no_body(serve, http1):
 
 
 @pytest.mark.parametrize("status", [204, 304])
-async def test_bodiless_statuses_have_neither_body_nor_length(serve, http1, status):
+async def test_bodiless_statuses_have_neither_body_nor_length(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], status: int
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(status, [], b"ignored")
 
@@ -107,7 +128,9 @@ async def test_bodiless_statuses_have_neither_body_nor_length(serve, http1, stat
         assert "transfer-encoding" not in headers
 
 
-async def test_an_async_iterator_is_sent_in_chunks(serve, http1):
+async def test_an_async_iterator_is_sent_in_chunks(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def pieces():
         yield b"one"
         await asyncio.sleep(0)
@@ -122,7 +145,9 @@ async def test_an_async_iterator_is_sent_in_chunks(serve, http1):
     assert (status, headers["transfer-encoding"], body) == (200, "chunked", b"onetwo")
 
 
-async def test_an_http_1_0_client_gets_no_chunks_and_a_close(serve, http1):
+async def test_an_http_1_0_client_gets_no_chunks_and_a_close(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def pieces():
         yield b"one"
         yield b"two"
@@ -138,7 +163,9 @@ async def test_an_http_1_0_client_gets_no_chunks_and_a_close(serve, http1):
     assert await client.rest() == b"onetwo"
 
 
-async def test_an_http_1_0_client_may_keep_the_connection(serve, http1):
+async def test_an_http_1_0_client_may_keep_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     for _ in range(2):
         client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
@@ -146,7 +173,9 @@ async def test_an_http_1_0_client_may_keep_the_connection(serve, http1):
         assert (status, headers["connection"]) == (200, "keep-alive")
 
 
-async def test_a_failing_iterator_cuts_the_response_off(serve, http1, caplog):
+async def test_a_failing_iterator_cuts_the_response_off(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
     async def pieces():
         yield b"one"
         raise RuntimeError("broken")
@@ -161,7 +190,9 @@ async def test_a_failing_iterator_cuts_the_response_off(serve, http1, caplog):
     assert "broken" in caplog.text
 
 
-async def test_a_failing_handler_is_logged_and_answered_with_500(serve, http1, caplog):
+async def test_a_failing_handler_is_logged_and_answered_with_500(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
     async def handler(request: Request) -> Response:
         raise RuntimeError("broken")
 
@@ -173,7 +204,9 @@ async def test_a_failing_handler_is_logged_and_answered_with_500(serve, http1, c
     assert "broken" in caplog.text
 
 
-async def test_a_header_that_would_split_the_response_is_not_sent(serve, http1, caplog):
+async def test_a_header_that_would_split_the_response_is_not_sent(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [("x-a", "b\r\nset-cookie: c")], b"")
 
@@ -198,7 +231,13 @@ async def test_a_header_that_would_split_the_response_is_not_sent(serve, http1, 
         (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"x: y\r\n" * 20 + b"\r\n", 431, b"431 Request Header Fields Too Large"),
     ],
 )
-async def test_malformed_requests_are_refused_and_the_connection_closed(serve, http1, request_bytes, status, text):
+async def test_malformed_requests_are_refused_and_the_connection_closed(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    request_bytes: bytes,
+    status: int,
+    text: bytes,
+) -> None:
     limits = Limits(max_header_bytes=2048, max_header_count=10, linger=0.05)
     client = await http1(await serve(echo, limits=limits))
     client.send(request_bytes)
@@ -206,20 +245,26 @@ async def test_malformed_requests_are_refused_and_the_connection_closed(serve, h
     assert (got, headers["connection"], await client.rest()) == (status, "close", text)
 
 
-async def test_a_malformed_request_behind_a_good_one_lets_the_good_one_finish(serve, http1):
+async def test_a_malformed_request_behind_a_good_one_lets_the_good_one_finish(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo, limits=Limits(linger=0.05)))
     client.send(GET % b"/good" + b"nonsense\r\n\r\n")
     assert (await client.response())[2].startswith(b"GET /good")
     assert (await client.head())[0] == 400
 
 
-async def test_an_absolute_target_gives_path_and_host(serve, http1):
+async def test_an_absolute_target_gives_path_and_host(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     client.send(b"GET http://example.org/a?b HTTP/1.1\r\nHost: other\r\n\r\n")
     assert (await client.response())[2] == b"GET /a b example.org|"
 
 
-async def test_a_body_over_the_readers_limit_is_told(serve, http1):
+async def test_a_body_over_the_readers_limit_is_told(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         try:
             await request.body.read(4)
@@ -235,7 +280,9 @@ async def test_a_body_over_the_readers_limit_is_told(serve, http1):
     assert (await client.response())[0] == 200
 
 
-async def test_a_body_that_nobody_reads_is_thrown_away_up_to_a_bound(serve, http1):
+async def test_a_body_that_nobody_reads_is_thrown_away_up_to_a_bound(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200)
 
@@ -249,7 +296,9 @@ async def test_a_body_that_nobody_reads_is_thrown_away_up_to_a_bound(serve, http
     assert (status, headers["connection"]) == (200, "close")
 
 
-async def test_reading_stops_while_the_handler_does_not_take_the_body(serve, http1):
+async def test_reading_stops_while_the_handler_does_not_take_the_body(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     limit = 64 << 10
     gate = asyncio.Event()
     sizes = []
@@ -280,7 +329,9 @@ async def _send(client, size):
         await client.writer.drain()
 
 
-async def test_a_body_cut_off_by_the_client_ends_the_handler(serve, http1):
+async def test_a_body_cut_off_by_the_client_ends_the_handler(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -299,7 +350,9 @@ async def test_a_body_cut_off_by_the_client_ends_the_handler(serve, http1):
     await asyncio.wait_for(ended.wait(), 5)
 
 
-async def test_a_disconnect_cancels_the_handler(serve, http1):
+async def test_a_disconnect_cancels_the_handler(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -322,7 +375,9 @@ async def test_a_disconnect_cancels_the_handler(serve, http1):
     assert server.statistics().running == 0
 
 
-async def test_a_large_body_reaches_a_slow_reader_whole(serve, http1):
+async def test_a_large_body_reaches_a_slow_reader_whole(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     piece = bytes(range(256)) * 1024
 
     async def handler(request: Request) -> Response:
@@ -335,7 +390,9 @@ async def test_a_large_body_reaches_a_slow_reader_whole(serve, http1):
         assert body == piece * 40
 
 
-async def test_an_upgrade_hands_over_the_connection_with_bytes_already_sent(serve, http1):
+async def test_an_upgrade_hands_over_the_connection_with_bytes_already_sent(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def take_over(connection) -> None:
         while data := await connection.read():
             await connection.write(data.upper())
@@ -355,7 +412,9 @@ async def test_an_upgrade_hands_over_the_connection_with_bytes_already_sent(serv
     assert await client.rest() == b"MORE."
 
 
-async def test_an_upgrade_that_is_refused_leaves_the_connection_usable(serve, http1):
+async def test_an_upgrade_that_is_refused_leaves_the_connection_usable(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(echo))
     ask = b"GET /%d HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     client.send(ask % 1 + ask % 2 + GET % b"/3")
@@ -363,7 +422,9 @@ async def test_an_upgrade_that_is_refused_leaves_the_connection_usable(serve, ht
         assert (await client.response())[2].startswith(b"GET /%c " % n)
 
 
-async def test_an_upgraded_connection_sees_the_clients_end(serve, http1):
+async def test_an_upgraded_connection_sees_the_clients_end(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     ended = asyncio.Event()
 
     async def take_over(connection) -> None:
@@ -382,7 +443,9 @@ async def test_an_upgraded_connection_sees_the_clients_end(serve, http1):
     await asyncio.wait_for(ended.wait(), 5)
 
 
-async def test_idle_and_half_sent_requests_are_closed_in_time(serve, http1):
+async def test_idle_and_half_sent_requests_are_closed_in_time(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     server = await serve(echo, limits=Limits(header_timeout=0.15, idle_timeout=0.1, linger=0.05))
     fresh, half, idle = [await http1(server) for _ in range(3)]
     half.send(b"GET / HTTP/1.1\r\nHo")
@@ -391,7 +454,9 @@ async def test_idle_and_half_sent_requests_are_closed_in_time(serve, http1):
     assert [await client.rest() for client in (fresh, half, idle)] == [b"", b"", b""]
 
 
-async def test_response_close_closes(serve, http1):
+async def test_response_close_closes(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"last", close=True)
 
@@ -402,7 +467,9 @@ async def test_response_close_closes(serve, http1):
     assert await client.rest() == b""
 
 
-async def test_the_standard_librarys_client_is_served(serve, authority):
+async def test_the_standard_librarys_client_is_served(
+    serve: Callable[..., Awaitable[HttpServer]], authority: Any
+) -> None:
     server = await serve(echo)
 
     def ask() -> tuple[int, bytes]:
@@ -436,7 +503,12 @@ class Held:
 
 
 @pytest.mark.parametrize("status", [600, 700, 999])
-async def test_statuses_that_nobody_knows_are_sent(serve, http1, http2, status):
+async def test_statuses_that_nobody_knows_are_sent(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+    status: int,
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(status, [], b"ok")
 
@@ -450,7 +522,13 @@ async def test_statuses_that_nobody_knows_are_sent(serve, http1, http2, status):
 
 
 @pytest.mark.parametrize(("status", "headers"), [(0, []), (99, []), (1000, []), (200, [("a", "b\r\nc")])])
-async def test_an_answer_that_cannot_be_sent_is_500_and_lets_go_of_its_body(serve, http1, http2, status, headers):
+async def test_an_answer_that_cannot_be_sent_is_500_and_lets_go_of_its_body(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+    status: int,
+    headers: list[Any],
+) -> None:
     bodies = []
 
     async def handler(request: Request) -> Response:

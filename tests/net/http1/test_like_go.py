@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 
 from steersman.net.http1.body import ChunkReader, MalformedChunks
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
+from steersman.net.server import HttpServer
 
 HOST = b"Host: a\r\n"
 END = b"Connection: close\r\n\r\n"
@@ -150,7 +154,9 @@ async def tell(request: Request) -> Response:
 
 
 @pytest.mark.parametrize("sent", REFUSED)
-async def test_what_go_refuses_is_refused_in_its_words(serve, http1, sent):
+async def test_what_go_refuses_is_refused_in_its_words(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], sent: Any
+) -> None:
     expected = REFUSED[sent]
     status, text = (expected, expected) if isinstance(expected, str) else expected
     client = await http1(await serve(tell, limits=QUICK))
@@ -201,14 +207,18 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("sent", TAKEN)
-async def test_what_go_takes_is_taken_as_it_does(serve, http1, sent):
+async def test_what_go_takes_is_taken_as_it_does(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], sent: Any
+) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(sent)
     status, _, body = await client.response()
     assert (status, body.decode()) == (200, TAKEN[sent])
 
 
-async def test_transfer_encoding_does_not_count_in_http_1_0(serve, http1):
+async def test_transfer_encoding_does_not_count_in_http_1_0(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(post(TE + b"chunked\r\nContent-Length: 3\r\n", b"abc", b"HTTP/1.0"))
     answer = await client.rest()
@@ -217,7 +227,11 @@ async def test_transfer_encoding_does_not_count_in_http_1_0(serve, http1):
     assert answer.endswith(b"POST /  a content-length=3|abc")
 
 
-async def test_options_of_everything_is_answered_without_a_handler(serve, http1, http2):
+async def test_options_of_everything_is_answered_without_a_handler(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    http2: Callable[..., Awaitable[Any]],
+) -> None:
     async def handler(request: Request) -> Response:
         raise AssertionError("the handler is not asked")
 
@@ -230,14 +244,18 @@ async def test_options_of_everything_is_answered_without_a_handler(serve, http1,
     assert (answer.status, answer.body) == (200, b"")
 
 
-async def test_an_unknown_expectation_is_answered_with_nothing_but_417(serve, http1):
+async def test_an_unknown_expectation_is_answered_with_nothing_but_417(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\nExpect: b\r\n\r\n")
     status, headers, body = await client.response()
     assert (status, headers["connection"], body) == (417, "close", b"")
 
 
-async def test_line_ends_behind_a_post_are_passed_over(serve, http1):
+async def test_line_ends_behind_a_post_are_passed_over(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nb\r\n" + get(b"/c"))
     assert (await client.response())[2].endswith(b"|b")
@@ -259,7 +277,9 @@ async def test_line_ends_behind_a_post_are_passed_over(serve, http1):
         b"A:b\n" * 1010 + b"\n",
     ],
 )
-async def test_a_trailer_ends_with_its_first_empty_line(serve, http1, trailer):
+async def test_a_trailer_ends_with_its_first_empty_line(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], trailer: bytes
+) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(
         b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n" + trailer + get(b"/c")
@@ -269,7 +289,7 @@ async def test_a_trailer_ends_with_its_first_empty_line(serve, http1, trailer):
 
 
 @pytest.mark.parametrize("step", [1, 3])
-def test_a_trailer_may_come_bit_by_bit(step):
+def test_a_trailer_may_come_bit_by_bit(step: int) -> None:
     sent = b"3\r\nabc\r\n0\r\nA: b\n\nGET / HTTP/1.1\r\n\r\nrest"
     reader = ChunkReader()
     taken, at, end = b"", 0, 0
@@ -280,7 +300,9 @@ def test_a_trailer_may_come_bit_by_bit(step):
     assert (taken, sent[at:]) == (b"abc", b"GET / HTTP/1.1\r\n\r\nrest")
 
 
-async def test_a_length_may_go_on_with_nothing(serve, http1):
+async def test_a_length_may_go_on_with_nothing(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(post(b"Content-Length: 3\r\n \r\n", b"abc"))
     assert (await client.response())[2] == b"POST /  a content-length=3 |abc"
@@ -320,13 +342,15 @@ def read_through(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("sent", MALFORMED_CHUNKS)
-def test_malformed_chunks_are_refused_in_gos_words(sent):
+def test_malformed_chunks_are_refused_in_gos_words(sent: Any) -> None:
     with pytest.raises(MalformedChunks) as caught:
         read_through(sent)
     assert str(caught.value) == MALFORMED_CHUNKS[sent]
 
 
-async def test_a_malformed_chunk_gets_one_answer_and_the_connection_closes(serve, http1):
+async def test_a_malformed_chunk_gets_one_answer_and_the_connection_closes(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         try:
             await request.body.read(100)
@@ -349,7 +373,11 @@ async def ok(request: Request) -> Response:
     return Response(200, [], b"ok")
 
 
-async def test_an_answer_to_a_body_in_chunks_says_whether_the_connection_is_kept(serve, http1, eventually):
+async def test_an_answer_to_a_body_in_chunks_says_whether_the_connection_is_kept(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     server = await serve(ok, limits=Limits(max_discard=10, linger=0.3))
     client = await http1(server)
     client.send(IN_CHUNKS + b"3\r\nabc\r\n")
@@ -370,7 +398,9 @@ def ended_with(answer: bytes, body: bytes) -> bool:
     return answer.count(b"HTTP/1.1") == 1 and b"\r\nConnection: close\r\n" in answer and answer.endswith(body)
 
 
-async def test_a_body_that_is_too_large_closes_and_says_so(serve, http1):
+async def test_a_body_that_is_too_large_closes_and_says_so(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         with pytest.raises(BodyTooLarge):
             await request.body.read(10)
@@ -382,13 +412,19 @@ async def test_a_body_that_is_too_large_closes_and_says_so(serve, http1):
     assert ended_with(await client.rest(), b"large")
 
 
-async def test_a_client_that_stops_in_the_middle_of_its_chunks_is_answered_nevertheless(serve, http1):
+async def test_a_client_that_stops_in_the_middle_of_its_chunks_is_answered_nevertheless(
+    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http1(await serve(ok, limits=QUICK))
     client.send(IN_CHUNKS + b"3\r\nabc\r\n")
     assert ended_with(await client.rest(), b"ok")
 
 
-async def test_a_malformed_chunk_behind_an_answer_closes_and_the_answer_says_so(serve, http1, eventually):
+async def test_a_malformed_chunk_behind_an_answer_closes_and_the_answer_says_so(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     server = await serve(ok, limits=Limits(linger=0.3))
     client = await http1(server)
     client.send(IN_CHUNKS + b"3\r\nabc\r\n")
@@ -397,7 +433,11 @@ async def test_a_malformed_chunk_behind_an_answer_closes_and_the_answer_says_so(
     assert ended_with(await client.rest(), b"ok")
 
 
-async def test_a_server_that_drains_does_not_wait_for_the_rest_of_a_body(serve, http1, eventually):
+async def test_a_server_that_drains_does_not_wait_for_the_rest_of_a_body(
+    serve: Callable[..., Awaitable[HttpServer]],
+    http1: Callable[..., Awaitable[Any]],
+    eventually: Callable[[Callable[[], bool]], Awaitable[None]],
+) -> None:
     server = await serve(ok, limits=Limits(linger=0.05))
     client = await http1(server)
     client.send(IN_CHUNKS + b"3\r\nabc\r\n")

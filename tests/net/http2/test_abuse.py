@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from steersman.net.http2 import frames
 from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
+from steersman.net.server import HttpServer
 
 QUICK = Limits(linger=0.05, max_streams=10)
 
@@ -71,7 +74,9 @@ CONNECTION_FAULTS = {
 
 
 @pytest.mark.parametrize("name", CONNECTION_FAULTS)
-async def test_a_broken_rule_of_the_connection_ends_it(serve, http2, name):
+async def test_a_broken_rule_of_the_connection_ends_it(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], name: Any
+) -> None:
     data, code = CONNECTION_FAULTS[name]
     server = await serve(ok, limits=QUICK)
     client = await http2(server)
@@ -80,13 +85,17 @@ async def test_a_broken_rule_of_the_connection_ends_it(serve, http2, name):
     await client.ended()
 
 
-async def test_a_wrong_preface_ends_the_connection(serve, http2):
+async def test_a_wrong_preface_ends_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=QUICK), hello=False)
     client.writer.write(frames.PREFACE[:20] + b"XXXX" + frames.settings({}))
     assert await client.goaway() == ErrorCode.PROTOCOL_ERROR
 
 
-async def test_a_preface_in_small_pieces_is_taken(serve, http2):
+async def test_a_preface_in_small_pieces_is_taken(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok), hello=False)
     for byte in frames.PREFACE + frames.settings({}):
         client.writer.write(bytes((byte,)))
@@ -95,7 +104,9 @@ async def test_a_preface_in_small_pieces_is_taken(serve, http2):
     assert (await client.answer(client.request())).status == 200
 
 
-async def test_the_first_frame_must_be_settings(serve, http2):
+async def test_the_first_frame_must_be_settings(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=QUICK), hello=False)
     client.writer.write(frames.PREFACE + F(frames.PING, 0, 0, bytes(8)))
     assert await client.goaway() == ErrorCode.PROTOCOL_ERROR
@@ -119,7 +130,9 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-async def test_a_malformed_request_is_reset_and_the_connection_lives(serve, http2, name):
+async def test_a_malformed_request_is_reset_and_the_connection_lives(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], name: Any
+) -> None:
     client = await http2(await serve(ok))
     fields = [(":method", "GET"), (":scheme", "https"), (":path", "/"), *MALFORMED[name]]
     client.writer.write(frames.headers(1, client.encoder.encode(fields), frames.END_STREAM, 16384))
@@ -141,21 +154,27 @@ async def test_a_malformed_request_is_reset_and_the_connection_lives(serve, http
         [(":method", "CONNECT"), (":scheme", "https"), (":path", "/"), (":authority", "a")],
     ],
 )
-async def test_incomplete_pseudo_fields_are_malformed(serve, http2, fields):
+async def test_incomplete_pseudo_fields_are_malformed(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], fields: list[Any]
+) -> None:
     client = await http2(await serve(ok))
     client.writer.write(frames.headers(1, client.encoder.encode(fields), frames.END_STREAM, 16384))
     assert await client.reset(1) == ErrorCode.PROTOCOL_ERROR
 
 
 @pytest.mark.parametrize(("length", "data"), [("5", b"abc"), ("2", b"abc")])
-async def test_a_body_that_is_not_as_long_as_announced_is_reset(serve, http2, length, data):
+async def test_a_body_that_is_not_as_long_as_announced_is_reset(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], length: str, data: bytes
+) -> None:
     client = await http2(await serve(ok))
     stream = client.request("POST", "/", ("content-length", length), end=False)
     client.data(stream, data, end=True)
     assert await client.reset(stream) == ErrorCode.PROTOCOL_ERROR
 
 
-async def test_more_data_than_the_stream_window_is_a_flow_control_error(serve, http2):
+async def test_more_data_than_the_stream_window_is_a_flow_control_error(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(hang, limits=Limits(stream_window=20_000)))
     stream = client.request("POST", "/", end=False)
     client.data(stream, bytes(16_000))
@@ -163,7 +182,9 @@ async def test_more_data_than_the_stream_window_is_a_flow_control_error(serve, h
     assert await client.reset(stream) == ErrorCode.FLOW_CONTROL_ERROR
 
 
-async def test_more_data_than_the_connection_window_ends_the_connection(serve, http2):
+async def test_more_data_than_the_connection_window_ends_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     limits = Limits(stream_window=60_000, connection_window=70_000, linger=0.05)
     client = await http2(await serve(hang, limits=limits))
     for _ in range(3):
@@ -173,14 +194,18 @@ async def test_more_data_than_the_connection_window_ends_the_connection(serve, h
     assert await client.goaway() == ErrorCode.FLOW_CONTROL_ERROR
 
 
-async def test_a_stream_window_overflow_resets_the_stream(serve, http2):
+async def test_a_stream_window_overflow_resets_the_stream(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(hang))
     stream = client.request()
     client.writer.write(frames.window_update(stream, (1 << 31) - 1))
     assert await client.reset(stream) == ErrorCode.FLOW_CONTROL_ERROR
 
 
-async def test_window_updates_and_resets_of_closed_streams_are_no_error(serve, http2):
+async def test_window_updates_and_resets_of_closed_streams_are_no_error(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok))
     stream = client.request()
     await client.answer(stream)
@@ -189,14 +214,18 @@ async def test_window_updates_and_resets_of_closed_streams_are_no_error(serve, h
     assert (await client.answer(client.request())).status == 200
 
 
-async def test_data_after_the_end_of_a_request_resets_the_stream(serve, http2):
+async def test_data_after_the_end_of_a_request_resets_the_stream(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(hang))
     stream = client.request()
     client.data(stream, b"more")
     assert await client.reset(stream) == ErrorCode.STREAM_CLOSED
 
 
-async def test_a_stream_used_again_ends_the_connection(serve, http2):
+async def test_a_stream_used_again_ends_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=QUICK))
     await client.answer(client.request())
     client.next_id = 1
@@ -204,7 +233,9 @@ async def test_a_stream_used_again_ends_the_connection(serve, http2):
     assert await client.goaway() == ErrorCode.STREAM_CLOSED
 
 
-async def test_streams_over_the_limit_are_refused_and_served_later(serve, http2):
+async def test_streams_over_the_limit_are_refused_and_served_later(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     gate = asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -220,7 +251,9 @@ async def test_streams_over_the_limit_are_refused_and_served_later(serve, http2)
     assert (await client.answer(client.request())).status == 200
 
 
-async def test_rapid_resets_end_the_connection_and_leave_no_handler(serve, http2):
+async def test_rapid_resets_end_the_connection_and_leave_no_handler(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     server = await serve(hang, limits=QUICK)
     client = await http2(server)
     for _ in range(3000):
@@ -231,7 +264,9 @@ async def test_rapid_resets_end_the_connection_and_leave_no_handler(serve, http2
     assert server.statistics().running == 0
 
 
-async def test_provoked_resets_end_the_connection_too(serve, http2):
+async def test_provoked_resets_end_the_connection_too(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(hang, limits=QUICK))
     for _ in range(3000):
         stream = client.request()
@@ -249,14 +284,18 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("name", FLOODS)
-async def test_floods_of_frames_that_carry_nothing_end_the_connection(serve, http2, name):
+async def test_floods_of_frames_that_carry_nothing_end_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], name: Any
+) -> None:
     client = await http2(await serve(hang, limits=QUICK))
     client.request("POST", "/", end=False)
     client.writer.write(FLOODS[name] * 5000)
     assert await client.goaway() == ErrorCode.ENHANCE_YOUR_CALM
 
 
-async def test_endless_continuations_end_the_connection(serve, http2):
+async def test_endless_continuations_end_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=Limits(max_header_list_bytes=100_000, linger=0.05)))
     client.writer.write(F(frames.HEADERS, 0, 1, b"\x82"))
     for _ in range(20):
@@ -264,13 +303,17 @@ async def test_endless_continuations_end_the_connection(serve, http2):
     assert await client.goaway() == ErrorCode.ENHANCE_YOUR_CALM
 
 
-async def test_empty_continuations_end_the_connection(serve, http2):
+async def test_empty_continuations_end_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=QUICK))
     client.writer.write(F(frames.HEADERS, 0, 1, b"\x82") + F(frames.CONTINUATION, 0, 1) * 5000)
     assert await client.goaway() == ErrorCode.ENHANCE_YOUR_CALM
 
 
-async def test_a_header_bomb_is_answered_with_431_and_ends_the_connection(serve, http2):
+async def test_a_header_bomb_is_answered_with_431_and_ends_the_connection(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=Limits(max_header_list_bytes=50_000, linger=0.05)))
     block = client.block("GET", "/", ("x-bomb", "b" * 3000))
     bomb = block + b"\xbe" * 5000
@@ -280,13 +323,17 @@ async def test_a_header_bomb_is_answered_with_431_and_ends_the_connection(serve,
     assert await client.goaway() == ErrorCode.ENHANCE_YOUR_CALM
 
 
-async def test_a_head_that_is_never_completed_is_closed_in_time(serve, http2):
+async def test_a_head_that_is_never_completed_is_closed_in_time(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=Limits(header_timeout=0.1, linger=0.05)))
     client.writer.write(F(frames.HEADERS, 0, 1, b"\x82"))
     assert await client.goaway() == ErrorCode.ENHANCE_YOUR_CALM
 
 
-async def test_a_connection_without_requests_is_closed_in_time(serve, http2):
+async def test_a_connection_without_requests_is_closed_in_time(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(ok, limits=Limits(idle_timeout=0.1, linger=0.05)))
     assert (await client.answer(client.request())).status == 200
     assert await client.goaway() == ErrorCode.NO_ERROR

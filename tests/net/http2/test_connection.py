@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from steersman.net.http2 import frames
 from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
+from steersman.net.server import HttpServer
 
 WIDE = {Setting.INITIAL_WINDOW_SIZE: 1 << 24}
 
@@ -38,7 +42,9 @@ class Pushed:
         self.over.set()
 
 
-async def test_a_get_over_tls_is_answered(serve, http2):
+async def test_a_get_over_tls_is_answered(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(echo, tls=True), tls=True)
     answer = await client.answer(client.request("GET", "/a?b=c", ("accept", "x")))
     headers = dict(answer.headers)
@@ -49,7 +55,9 @@ async def test_a_get_over_tls_is_answered(serve, http2):
     assert headers["date"].endswith("GMT")
 
 
-async def test_repeated_requests_are_each_seen_as_sent(serve, http2):
+async def test_repeated_requests_are_each_seen_as_sent(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     seen = []
 
     async def handler(request: Request) -> Response:
@@ -67,7 +75,9 @@ async def test_repeated_requests_are_each_seen_as_sent(serve, http2):
     assert seen == [{"authorization": "Bearer t"}] * len(paths)
 
 
-async def test_the_same_block_means_another_request_once_the_table_has_moved(serve, http2):
+async def test_the_same_block_means_another_request_once_the_table_has_moved(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(echo))
     blocks = []
     for path in ("/a", "/a", "/b", "/b", "/a", "/b"):
@@ -80,7 +90,9 @@ async def test_the_same_block_means_another_request_once_the_table_has_moved(ser
     assert blocks[1] == blocks[3]
 
 
-async def test_requests_are_served_at_the_same_time(serve, http2):
+async def test_requests_are_served_at_the_same_time(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     both = asyncio.Barrier(2)
 
     async def handler(request: Request) -> Response:
@@ -92,7 +104,9 @@ async def test_requests_are_served_at_the_same_time(serve, http2):
     assert [answer.status for answer in answers.values()] == [200, 200]
 
 
-async def test_a_body_larger_than_all_windows_arrives(serve, http2):
+async def test_a_body_larger_than_all_windows_arrives(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     limits = Limits(stream_window=100_000, connection_window=150_000)
     client = await http2(await serve(echo, limits=limits), settings=WIDE, window=1 << 24)
     settings = frames.parse_settings((await client.until(frames.SETTINGS)).payload)
@@ -114,7 +128,9 @@ async def test_a_body_larger_than_all_windows_arrives(serve, http2):
     assert answer.body.endswith(b"|" + b"x" * total)
 
 
-async def test_padding_counts_against_the_windows_and_is_given_back(serve, http2):
+async def test_padding_counts_against_the_windows_and_is_given_back(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     limits = Limits(stream_window=70_000, connection_window=70_000)
     client = await http2(await serve(echo, limits=limits))
     stream = client.request("POST", "/", end=False)
@@ -128,7 +144,9 @@ async def test_padding_counts_against_the_windows_and_is_given_back(serve, http2
     assert (await client.answer(stream)).body.endswith(b"|" + b"a" * 1000)
 
 
-async def test_nothing_is_sent_beyond_the_clients_windows(serve, http2):
+async def test_nothing_is_sent_beyond_the_clients_windows(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], [b"x" * 1000] * 200)
 
@@ -154,7 +172,9 @@ async def test_nothing_is_sent_beyond_the_clients_windows(serve, http2):
     assert frame.flags & frames.END_STREAM
 
 
-async def test_a_shrunken_window_goes_below_zero_and_recovers(serve, http2):
+async def test_a_shrunken_window_goes_below_zero_and_recovers(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     body = Pushed()
 
     async def handler(request: Request) -> Response:
@@ -179,7 +199,9 @@ async def test_a_shrunken_window_goes_below_zero_and_recovers(serve, http2):
     await asyncio.wait_for(body.over.wait(), 5)
 
 
-async def test_large_answers_take_turns(serve, http2):
+async def test_large_answers_take_turns(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"x" * 500_000)
 
@@ -193,7 +215,9 @@ async def test_large_answers_take_turns(serve, http2):
     assert abs(order.count(first) - order.count(second)) <= 2
 
 
-async def test_larger_frames_are_sent_if_the_client_takes_them(serve, http2):
+async def test_larger_frames_are_sent_if_the_client_takes_them(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"x" * 60_000)
 
@@ -202,7 +226,9 @@ async def test_larger_frames_are_sent_if_the_client_takes_them(serve, http2):
     assert len((await client.until(frames.DATA)).payload) == 60_000
 
 
-async def test_writes_of_one_turn_leave_together(serve, http2):
+async def test_writes_of_one_turn_leave_together(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     bodies = [Pushed(), Pushed()]
     left = iter(bodies)
 
@@ -231,7 +257,9 @@ async def test_writes_of_one_turn_leave_together(serve, http2):
     await client.ping()
 
 
-async def test_a_reader_that_takes_nothing_costs_bounded_memory_and_shows_in_buffered(serve, http2):
+async def test_a_reader_that_takes_nothing_costs_bounded_memory_and_shows_in_buffered(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     body = Pushed()
 
     async def handler(request: Request) -> Response:
@@ -259,7 +287,9 @@ async def test_a_reader_that_takes_nothing_costs_bounded_memory_and_shows_in_buf
     assert body.writer.buffered == 0
 
 
-async def test_heads_wait_too_while_the_client_does_not_read(serve, http2):
+async def test_heads_wait_too_while_the_client_does_not_read(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"x" * 8000)
 
@@ -282,7 +312,9 @@ async def test_heads_wait_too_while_the_client_does_not_read(serve, http2):
     assert all(answer.body == b"x" * 8000 for answer in answers.values() if answer not in refused)
 
 
-async def test_a_client_reset_cancels_the_handler_and_ends_a_pushed_body(serve, http2):
+async def test_a_client_reset_cancels_the_handler_and_ends_a_pushed_body(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     started, cancelled = asyncio.Event(), asyncio.Event()
     body = Pushed()
 
@@ -311,7 +343,9 @@ async def test_a_client_reset_cancels_the_handler_and_ends_a_pushed_body(serve, 
     assert server.statistics().running == 0
 
 
-async def test_a_disconnect_cancels_handlers_iterators_and_bodies(serve, http2):
+async def test_a_disconnect_cancels_handlers_iterators_and_bodies(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     ended = asyncio.Queue()
     body = Pushed()
 
@@ -344,7 +378,9 @@ async def test_a_disconnect_cancels_handlers_iterators_and_bodies(serve, http2):
     await asyncio.wait_for(body.over.wait(), 5)
 
 
-async def test_expect_continue_is_answered_when_the_handler_reads(serve, http2):
+async def test_expect_continue_is_answered_when_the_handler_reads(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(echo))
     stream = client.request("PUT", "/", ("expect", "100-continue"), end=False)
     frame = await client.until(frames.HEADERS)
@@ -355,7 +391,9 @@ async def test_expect_continue_is_answered_when_the_handler_reads(serve, http2):
     assert answer.body.endswith(b"|abc")
 
 
-async def test_an_answer_before_the_body_is_complete_stops_the_client(serve, http2):
+async def test_an_answer_before_the_body_is_complete_stops_the_client(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         try:
             await request.body.read(10)
@@ -373,7 +411,9 @@ async def test_an_answer_before_the_body_is_complete_stops_the_client(serve, htt
 
 
 @pytest.mark.parametrize("trailers", [False, True])
-async def test_an_answer_before_the_body_needs_no_reset_if_the_rest_comes_soon(serve, http2, trailers: bool):
+async def test_an_answer_before_the_body_needs_no_reset_if_the_rest_comes_soon(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], trailers: bool
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(400, [], b"refused")
 
@@ -389,7 +429,9 @@ async def test_an_answer_before_the_body_needs_no_reset_if_the_rest_comes_soon(s
     assert (reset.stream_id, int.from_bytes(reset.payload)) == (later, ErrorCode.NO_ERROR)
 
 
-async def test_head_and_bodiless_statuses_have_no_data(serve, http2):
+async def test_head_and_bodiless_statuses_have_no_data(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(int(request.path[1:]), [], b"body")
 
@@ -402,7 +444,9 @@ async def test_head_and_bodiless_statuses_have_no_data(serve, http2):
         assert "content-length" not in dict(answer.headers)
 
 
-async def test_trailers_are_tolerated(serve, http2):
+async def test_trailers_are_tolerated(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(echo))
     stream = client.request("POST", "/", end=False)
     client.data(stream, b"abc")
@@ -411,7 +455,9 @@ async def test_trailers_are_tolerated(serve, http2):
     assert (await client.answer(stream)).body.endswith(b"|abc")
 
 
-async def test_a_failing_handler_is_500_and_a_failing_iterator_a_reset(serve, http2, caplog):
+async def test_a_failing_handler_is_500_and_a_failing_iterator_a_reset(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
     async def pieces():
         yield b"x"
         raise RuntimeError("broken iterator")
@@ -431,7 +477,9 @@ async def test_a_failing_handler_is_500_and_a_failing_iterator_a_reset(serve, ht
     assert "broken iterator" in caplog.text
 
 
-async def test_a_head_longer_than_a_frame_is_continued_both_ways(serve, http2):
+async def test_a_head_longer_than_a_frame_is_continued_both_ways(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [("x-long", request.headers["x-long"])])
 
@@ -447,7 +495,9 @@ async def test_a_head_longer_than_a_frame_is_continued_both_ways(serve, http2):
     assert ("x-long", value) in client.decoder.decode(block)
 
 
-async def test_response_close_announces_the_end_and_finishes_other_streams(serve, http2):
+async def test_response_close_announces_the_end_and_finishes_other_streams(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     gate = asyncio.Event()
 
     async def handler(request: Request) -> Response:
@@ -466,7 +516,9 @@ async def test_response_close_announces_the_end_and_finishes_other_streams(serve
     await client.ended()
 
 
-async def test_a_client_that_limits_the_header_table_is_told_that_it_is_unused(serve, http2):
+async def test_a_client_that_limits_the_header_table_is_told_that_it_is_unused(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     client = await http2(await serve(echo), settings={Setting.HEADER_TABLE_SIZE: 0})
     client.request()
     frame = await client.until(frames.HEADERS)
@@ -476,7 +528,9 @@ async def test_a_client_that_limits_the_header_table_is_told_that_it_is_unused(s
 
 
 @pytest.mark.parametrize("eager", [True, False])
-async def test_counts_are_told(serve, http2, eager):
+async def test_counts_are_told(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], eager: bool
+) -> None:
     server = await serve(echo, eager=eager)
     client = await http2(server)
     await client.answer(client.request())
@@ -485,7 +539,9 @@ async def test_counts_are_told(serve, http2, eager):
     assert (statistics.requests, statistics.accepted, statistics.running) == (1, 1, 0)
 
 
-async def test_the_h2_library_agrees(serve, client_context):
+async def test_the_h2_library_agrees(
+    serve: Callable[..., Awaitable[HttpServer]], client_context: Callable[..., ssl.SSLContext]
+) -> None:
     """A whole conversation with an independent implementation, which checks every frame."""
     import h2.config
     import h2.connection
@@ -515,7 +571,9 @@ async def test_the_h2_library_agrees(serve, client_context):
     assert size > 20 * 2000
 
 
-async def test_bodies_that_nobody_reads_yet_leave_the_window_to_those_that_are_read(serve, http2):
+async def test_bodies_that_nobody_reads_yet_leave_the_window_to_those_that_are_read(
+    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+) -> None:
     one_at_a_time = asyncio.Semaphore(1)
 
     async def handler(request: Request) -> Response:

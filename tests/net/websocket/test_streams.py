@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
@@ -40,7 +41,7 @@ class Told:
 
 
 async def opened(
-    serve, told: Told, binary: Callable[[bytes], bytes] | None = None, **options
+    serve, told: Told, binary: Callable[[bytes], bytes] | None = None, **options: Any
 ) -> tuple[HttpServer, ClientConnection]:
     """Return a server that sends `told` to its client, and the client."""
 
@@ -61,7 +62,7 @@ async def opened(
     return server, await connect(f"ws://{host}:{port}/", **options)
 
 
-async def test_each_write_is_a_message_and_the_end_is_orderly(serve) -> None:
+async def test_each_write_is_a_message_and_the_end_is_orderly(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told)
     writer = await told.writer
@@ -74,7 +75,7 @@ async def test_each_write_is_a_message_and_the_end_is_orderly(serve) -> None:
     await asyncio.wait_for(told.ended.wait(), 5)
 
 
-async def test_bytes_are_binary_messages(serve) -> None:
+async def test_bytes_are_binary_messages(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told, lambda data: data[4:])
     (await told.writer).write(b"\0\0\0\2\xff\xfe")
@@ -83,7 +84,7 @@ async def test_bytes_are_binary_messages(serve) -> None:
 
 
 @pytest.mark.parametrize("size", [125, 126, 65535, 65536, 200_000])
-async def test_messages_of_any_length(serve, size) -> None:
+async def test_messages_of_any_length(serve: Callable[..., Awaitable[HttpServer]], size: int) -> None:
     told = Told()
     _, client = await opened(serve, told)
     (await told.writer).write(b"x" * size)
@@ -119,7 +120,7 @@ async def test_what_waits_for_clients_that_do_not_read_is_shared_by_them() -> No
     await asyncio.gather(serving, return_exceptions=True)
 
 
-async def test_the_client_may_close_and_ping_and_talk(serve) -> None:
+async def test_the_client_may_close_and_ping_and_talk(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told)
     await asyncio.wait_for(await client.ping(), 5)
@@ -131,7 +132,7 @@ async def test_the_client_may_close_and_ping_and_talk(serve) -> None:
     await asyncio.wait_for(told.ended.wait(), 5)
 
 
-async def test_a_client_that_goes_away_ends_the_stream(serve) -> None:
+async def test_a_client_that_goes_away_ends_the_stream(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told)
     await told.writer
@@ -141,7 +142,7 @@ async def test_a_client_that_goes_away_ends_the_stream(serve) -> None:
         await (await told.writer).drain()
 
 
-async def test_a_message_that_is_too_long_ends_the_connection(serve) -> None:
+async def test_a_message_that_is_too_long_ends_the_connection(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told)
     with contextlib.suppress(ConnectionClosedError):
@@ -152,7 +153,7 @@ async def test_a_message_that_is_too_long_ends_the_connection(serve) -> None:
     await asyncio.wait_for(told.ended.wait(), 5)
 
 
-async def test_an_aborted_stream_is_cut_off(serve) -> None:
+async def test_an_aborted_stream_is_cut_off(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told)
     (await told.writer).abort()
@@ -161,7 +162,7 @@ async def test_an_aborted_stream_is_cut_off(serve) -> None:
     await asyncio.wait_for(told.ended.wait(), 5)
 
 
-async def test_a_slow_reader_is_waited_for(serve) -> None:
+async def test_a_slow_reader_is_waited_for(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told, max_queue=1)
     writer = await told.writer
@@ -179,7 +180,7 @@ async def test_a_slow_reader_is_waited_for(serve) -> None:
     await client.close()
 
 
-async def test_one_protocol_is_accepted_as_offered(serve) -> None:
+async def test_one_protocol_is_accepted_as_offered(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     told = Told()
     _, client = await opened(serve, told, subprotocols=["v4.channel.k8s.io"])
     assert client.subprotocol == "v4.channel.k8s.io"
@@ -188,7 +189,7 @@ async def test_one_protocol_is_accepted_as_offered(serve) -> None:
         await client.recv()
 
 
-async def test_a_client_without_an_origin_is_refused(serve) -> None:
+async def test_a_client_without_an_origin_is_refused(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     with pytest.raises(InvalidStatus) as caught:
         await opened(serve, Told(), origin=None)
     assert caught.value.response.status_code == 403
@@ -228,7 +229,7 @@ def test_who_asks_for_a_websocket(upgrade: str, connection: str, expected: bool)
     assert is_websocket_request(Headers.from_pairs([("upgrade", upgrade), ("connection", connection)])) is expected
 
 
-async def test_a_websocket_that_is_over_leaves_no_circle(serve) -> None:
+async def test_a_websocket_that_is_over_leaves_no_circle(serve: Callable[..., Awaitable[HttpServer]]) -> None:
     """Reference cycles stay in memory until a full garbage collection, which may never happen."""
 
     def left() -> int:

@@ -107,7 +107,7 @@ def probe(**more: Any) -> Probe:
     return Probe(**{"period_seconds": 10, "timeout_seconds": 1, "failure_threshold": 3, "success_threshold": 1, **more})
 
 
-def test_a_probe_that_finds_what_it_looks_for_costs_no_further_look() -> None:
+def test_a_probe_that_always_succeeds_needs_no_further_sync() -> None:
     it = PodOnNode(liveness_probe=probe(**HTTP), readiness_probe=probe(**HTTP)).sync()
     assert it.is_ready
     assert it.next_sync is None
@@ -161,7 +161,7 @@ def test_a_container_that_does_not_end_in_the_grace_of_its_probe_is_killed() -> 
         ({"grpc": GRPCAction(port=80)}, 'service unhealthy (responded with "NOT_SERVING")'),
     ],
 )
-def test_a_readiness_probe_has_to_fail_and_succeed_as_often_as_it_says(action: dict[str, Any], message: str) -> None:
+def test_a_readiness_probe_respects_its_thresholds(action: dict[str, Any], message: str) -> None:
     it = PodOnNode(readiness_probe=probe(success_threshold=2, **action), annotations={"fails-readiness": "25s"}).sync()
     before = it.is_ready
     it.sync_until(10)
@@ -212,7 +212,7 @@ def test_a_command_says_how_a_container_is() -> None:
     assert it.restarts == 1
 
 
-def test_a_command_that_nobody_knows_counts_as_done_well() -> None:
+def test_an_unknown_command_counts_as_successful() -> None:
     it = PodOnNode(readiness_probe=probe(exec=ExecAction(command=["pg_isready"]))).sync()
     assert it.is_ready
     assert list(due_commands(it.pod, it.context.records, NOW)) == []
@@ -277,7 +277,7 @@ def test_a_grace_period_is_counted_from_the_moment_of_the_deletion() -> None:
     assert it.next_sync == NOW + 9.75
 
 
-def test_a_deletion_that_was_told_of_while_nobody_looked_is_not_begun_anew() -> None:
+def test_the_time_of_a_deletion_counts_even_if_the_sync_is_late() -> None:
     it = PodOnNode(annotations={"stop-after": "20s"}).sync()
     it.delete()
     it.at = NOW + 12
@@ -317,7 +317,7 @@ def test_a_second_deletion_leaves_a_container_less_time() -> None:
     assert it.state == "Terminated"
 
 
-def test_a_second_deletion_gives_a_last_hook_its_time_anew() -> None:
+def test_a_second_deletion_may_shorten_a_pre_stop_hook() -> None:
     it = PodOnNode(lifecycle=Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(seconds=50)))).sync()
     it.delete(grace=60).sync()
     assert it.next_sync == NOW + 50
@@ -343,7 +343,7 @@ def test_a_container_waits_from_the_moment_of_its_end() -> None:
     assert (it.state, it.next_sync) == ("CrashLoopBackOff", NOW + 12.5)
 
 
-def test_probes_look_from_the_moment_of_the_start() -> None:
+def test_probes_count_from_the_exact_start() -> None:
     it = PodOnNode(readiness_probe=Probe(initial_delay_seconds=3, **HTTP))
     it.at = NOW + 0.25
     assert it.sync().next_sync == NOW + 3.25
@@ -360,7 +360,7 @@ def test_the_last_hook_takes_from_the_grace_of_the_pod() -> None:
     assert it.reasons().count("Killing") == 1
 
 
-def test_a_last_hook_that_fails_is_told_of() -> None:
+def test_a_failed_pre_stop_hook_is_reported() -> None:
     it = PodOnNode(lifecycle=Lifecycle(pre_stop=hook("exit 1"))).sync().delete().sync().sync_with_result(PRE_STOP, 1)
     assert it.events[4:] == [("Killing", "Stopping container c"), ("FailedPreStopHook", "PreStopHook failed")]
     assert it.state == "Terminated"
@@ -433,7 +433,7 @@ def test_names_of_images_are_taken(image: str) -> None:
     assert PodOnNode(image=image).sync().state == "Running"
 
 
-def test_a_pull_takes_the_time_that_is_said_where_the_image_is_new() -> None:
+def test_the_pull_of_a_new_image_takes_the_configured_time() -> None:
     it = PodOnNode(annotations={"pull-time": "1500ms"}).sync()
     assert (it.state, it.events, it.next_sync) == (
         "ContainerCreating",

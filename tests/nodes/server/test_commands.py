@@ -109,7 +109,7 @@ async def test_what_is_no_upgrade_or_no_container_is_refused(node: Node) -> None
 
 
 async def test_a_command_ends_with_its_pod(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "LOOKS_EVERY", 0.01)
+    monkeypatch.setattr(commands, "CHECK_INTERVAL", 0.01)
     await node.pod("p")
     query = "output=1&error=1&command=sh&command=-c&command=echo+begun%3B+sleep+1000"
     session = await node.spdy(f"/exec/default/p/c?{query}")

@@ -52,9 +52,9 @@ async def test_a_log_says_what_annotations_say(node: Node) -> None:
     assert await node.logs("q") == "x is simulated: container c has started\n"
 
 
-def test_of_many_lines_that_come_again_and_again_the_last_are_kept_and_others_have_their_turn() -> None:
+def test_the_last_of_endless_lines_are_kept_and_others_run_meanwhile() -> None:
     said = "\n".join(f"line {number}" for number in range(200))
-    printed = logs._annotated(said, every=0.1, began=1000.0, now=1_000_000.0)
+    printed = logs._annotated(said, every=0.1, started_at=1000.0, now=1_000_000.0)
     made, in_a_row, longest = 0, 0, 0
     for each in printed:
         if isinstance(each, float):
@@ -117,7 +117,7 @@ async def test_a_log_of_what_is_silent_ends_at_once(node: Node) -> None:
         assert (await node.logs("p"), await node.logs("q")) == ("one\n", "")
 
 
-async def test_others_have_their_turn_while_a_silent_log_is_followed(node: Node) -> None:
+async def test_others_run_while_a_silent_log_is_followed(node: Node) -> None:
     await node.pod("p", "sh", "-c", "echo one; sleep 0.2; echo two; while true; do sleep 0.3; done")
     following = asyncio.create_task(node.logs("p", "follow=true"))
     async with asyncio.timeout(10):

@@ -31,9 +31,11 @@ PROXY = "/api/v1/nodes/node-0/proxy/"
 
 async def test_a_pod_answers_at_its_ports(node: Node) -> None:
     await node.pod("p", ports=(8080,))
-    told = msgspec.json.decode(await node.client.request("GET", "/api/v1/namespaces/default/pods/p:8080/proxy/a?b=c"))
-    assert (told["hostname"], told["port"], told["target"]) == ("p", 8080, "/a?b=c")
-    assert "authorization" not in told["headers"]
+    reported = msgspec.json.decode(
+        await node.client.request("GET", "/api/v1/namespaces/default/pods/p:8080/proxy/a?b=c")
+    )
+    assert (reported["hostname"], reported["port"], reported["target"]) == ("p", 8080, "/a?b=c")
+    assert "authorization" not in reported["headers"]
     with pytest.raises(StatusError, match="connect: connection refused"):
         await node.client.request("GET", "/api/v1/namespaces/default/pods/p:81/proxy/")
     pod = await node.client.get(PODS, "p", "default")
@@ -86,7 +88,7 @@ async def test_a_port_of_a_node_is_answered_by_the_pod_that_has_it(node: Node) -
         (["porter", "--json-response"], "x", b'{"Method":"GET","Body":"here"}'),
     ],
 )
-async def test_agnhost_answers_what_it_is_told_to(node: Node, args: list[str], path: str, answer: bytes) -> None:
+async def test_agnhost_answers_as_configured(node: Node, args: list[str], path: str, answer: bytes) -> None:
     env = [EnvVar(name="SERVE_PORT_8080", value="here")]
     await node.pod("p", image="registry.k8s.io/e2e-test-images/agnhost:2.59", args=args, env=env)
     assert await node.client.request("GET", f"/api/v1/namespaces/default/pods/p:8080/proxy/{path}") == answer
@@ -103,8 +105,8 @@ async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:
         await node.pod("p", ports=(80,), annotations={"simulation.steersman.dev/serve.80": f"127.0.0.1:{port}"})
         assert await node.client.request("GET", "/api/v1/namespaces/default/pods/p:80/proxy/") == b"real"
         node.cluster._servers._serves_local = False
-        told = await node.client.request("GET", "/api/v1/namespaces/default/pods/p:80/proxy/x")
-        assert msgspec.json.decode(told)["hostname"] == "p"
+        reported = await node.client.request("GET", "/api/v1/namespaces/default/pods/p:80/proxy/x")
+        assert msgspec.json.decode(reported)["hostname"] == "p"
     finally:
         server.close()
         await server.wait_closed()

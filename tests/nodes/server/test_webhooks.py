@@ -234,15 +234,15 @@ async def test_a_pod_that_is_asked_as_a_webhook_refuses_and_says_why_once(node: 
     await serve(node, {})
     await configure(node, certificates_of(["w.default.svc"])[0])
 
-    async def told() -> list[str]:
+    async def reported() -> list[str]:
         with pytest.raises(StatusError, match="failed calling webhook"):
             await make(node, "a")
         events = (await node.client.list(EVENTS, "default")).items
         return [each.message for each in events if each.reason == "NotSimulated" and "webhooks" in each.message]
 
-    [message] = await eventually(told) or [""]
+    [message] = await eventually(reported) or [""]
     assert "answerWebhooks" in message
-    assert len(await told()) == 1
+    assert len(await reported()) == 1
 
 
 async def test_a_service_without_a_ready_pod_refuses_connections(node: Node) -> None:
@@ -305,14 +305,14 @@ def test_a_review_is_read_as_far_as_its_answer_needs_it() -> None:
         return None if response is None else msgspec.json.decode(response.body)
 
     many = b"{}," * 400_000 + b"{}"
-    began = time.thread_time()
+    started_at = time.thread_time()
     found = answer(b'{"kind":"AdmissionReview","request":{"uid":"u","object":{"a":[%b]}}}' % many)
     assert found["response"] == {"uid": "u", "allowed": True}
     review = b'{"kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"a/v2","objects":%b}}'
     assert answer(review % (b"[%b]" % many)) is None
     assert answer(review % b'{"a":1}') is None
     assert answer(b"[%b]" % many) is None
-    assert time.thread_time() - began < 0.2  # values of the objects alone would take 1 s
+    assert time.thread_time() - started_at < 0.2  # values of the objects alone would take 1 s
     found = answer(review % b'[{"apiVersion":"a/v1","kind":"A"},{"b":[1]}]')["response"]["convertedObjects"]
     assert [each["apiVersion"] for each in found] == ["a/v2", "a/v2"]
     assert answer(review % b"null")["response"]["convertedObjects"] == []

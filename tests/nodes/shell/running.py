@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from steersman.nodes.shell.effects import Answer, Effect, Repeated, Wait, World, Write, fed
+from steersman.nodes.shell.effects import Answer, Effect, Repeated, Wait, World, Write, with_input
 from steersman.nodes.shell.shell import Shell
 
 
@@ -27,11 +27,11 @@ def world() -> World:
 def run(*words: str, stdin: bytes = b"", left_out: int = 0, most: int = 10_000) -> CommandOutcome:
     """Run a command until it ends, waits for ever, or has had `most` effects."""
     outcome, answer = CommandOutcome(), None
-    course = fed(Shell(world()).run(words), stdin)
+    execution = with_input(Shell(world()).run(words), stdin)
     for _ in range(most):
         reply: Answer = answer
         try:
-            effect = course.send(reply)
+            effect = execution.send(reply)
         except StopIteration as done:
             outcome.code = done.value
             break

@@ -11,10 +11,10 @@ from tests.nodes.shell.running import run
 
 def output_of(found: World, *words: str) -> tuple[int | None, str, float]:
     """Return the exit code (None if the command waits for ever), the output, and the duration in seconds."""
-    course, out, seconds = Shell(found).run(["/agnhost", *words]), "", 0.0
+    execution, out, seconds = Shell(found).run(["/agnhost", *words]), "", 0.0
     while True:
         try:
-            effect = course.send(None)
+            effect = execution.send(None)
         except StopIteration as done:
             return done.value, out, seconds
         if isinstance(effect, Write):
@@ -67,7 +67,7 @@ def test_it_fails_for_a_file_that_is_not_there(found: World) -> None:
     )
 
 
-def test_it_looks_at_a_file_again_and_again(found: World) -> None:
+def test_it_checks_a_file_again_and_again(found: World) -> None:
     words = ("mounttest", "--break_on_expected_content=false", "--retry_time=6", "--file_content_in_loop=/cfg/a")
     assert output_of(found, *words) == (0, 'content of file "/cfg/a": 1\n' * 3, 6.0)
 
@@ -89,7 +89,7 @@ def test_it_prints_lines_evenly(found: World) -> None:
     assert output_of(found, "logs-generator")[0] == 255
 
 
-def test_the_hosts_file_is_told(found: World) -> None:
+def test_the_hosts_file_is_printed(found: World) -> None:
     assert output_of(found, "etc-hosts") == (0, "127.0.0.1\tlocalhost\n", 0.0)
 
 

@@ -34,16 +34,16 @@ def _run_some(words: list[str], files: dict[str, bytes], stdin: bytes) -> tuple[
     world = World("pod", {}, lambda: 1_800_000_000.0, dict(files))
     source = InputBuffer()
     source.add(stdin)
-    course = Shell(world).run(words)
+    execution = Shell(world).run(words)
     answer: Answer = None
     longest, written = 0.0, bytearray()
     for _ in range(_MOST_EFFECTS):
-        began = time.thread_time()
+        started_at = time.thread_time()
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as done:
-            return max(longest, time.thread_time() - began), bytes(written), done.value
-        longest = max(longest, time.thread_time() - began)
+            return max(longest, time.thread_time() - started_at), bytes(written), done.value
+        longest = max(longest, time.thread_time() - started_at)
         answer = None
         match effect:
             case Write(_, data):
@@ -127,7 +127,7 @@ def test_an_extended_header_with_a_size_of_many_digits_is_refused() -> None:
 
 
 @pytest.mark.parametrize("words", [["sleep", "\udc80"], ["kill", "\udc80"]])
-def test_words_that_are_no_unicode_are_told(words: list[str]) -> None:
+def test_words_that_are_no_unicode_are_reported(words: list[str]) -> None:
     _, written, code = _run_some(words, {}, b"")
     assert b"\x80" in written
     assert code == 1
@@ -150,10 +150,10 @@ def test_what_inner_shells_kept_is_given_back() -> None:
     script = "f() { echo word; }; trap : EXIT TERM"
     text = f"i=0; while [ $i -lt 30 ]; do sh -c '{script}'; x=$({script}); i=$((i+1)); done"
     world = World("pod", {}, lambda: 0.0)
-    course = Shell(world).run(["sh", "-c", text])
-    for _ in course:
+    execution = Shell(world).run(["sh", "-c", text])
+    for _ in execution:
         pass
-    assert world.keep((1 << 20) - 2000)
+    assert world.count_characters((1 << 20) - 2000)
 
 
 def test_cut_writes_what_two_ranges_have_in_common_once() -> None:

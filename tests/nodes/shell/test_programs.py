@@ -126,7 +126,7 @@ def test_programs_on_files(script: str, out: str) -> None:
         ("echo a > /etc", "sh: can't create /etc: Is a directory\n"),
     ],
 )
-def test_what_cannot_be_done_is_told(script: str, err: str) -> None:
+def test_failures_are_reported(script: str, err: str) -> None:
     outcome = sh(script)
     assert outcome.code != 0
     assert err in outcome.err

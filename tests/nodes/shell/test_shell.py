@@ -81,7 +81,7 @@ def test_errors_go_where_they_are_sent() -> None:
     assert sh("cat /nope 2>/dev/null").err == ""
 
 
-def test_a_program_that_is_not_there_is_told_of_before_it_fails() -> None:
+def test_a_missing_program_is_reported_before_it_fails() -> None:
     outcome = sh("nginx -g daemon; echo $?")
     assert outcome.other == [Missing("nginx")]
     assert (outcome.out, outcome.err) == ("127\n", "sh: nginx: not found\n")
@@ -215,9 +215,9 @@ def test_a_script_that_comes_in_lines_is_read_once() -> None:
         "md5sum /big",
     ],
 )
-def test_large_work_gives_way(script: str) -> None:
+def test_large_work_yields(script: str) -> None:
     around = world()
     around.files["/big"] = b"\n" * 100_000
     around.environment["W"] = "a " * 15_000
-    course = Shell(around).run(["sh", "-c", script])
-    assert sum(effect == Wait(0) for effect in islice(course, 100)) >= 3
+    execution = Shell(around).run(["sh", "-c", script])
+    assert sum(effect == Wait(0) for effect in islice(execution, 100)) >= 3

@@ -6,7 +6,7 @@ import io
 import tarfile
 import time
 
-from steersman.nodes.shell.effects import MOST_FILE_BYTES, Course, Wait, World, Write, fed
+from steersman.nodes.shell.effects import MOST_FILE_BYTES, Execution, Wait, World, Write, with_input
 from steersman.nodes.shell.shell import Shell
 
 
@@ -16,12 +16,12 @@ def world(**files: bytes) -> World:
     )
 
 
-def run(course: Course) -> tuple[int, bytes, str, int]:
+def run(execution: Execution) -> tuple[int, bytes, str, int]:
     """Return the exit code, the output, the error output, and the number of pauses."""
     out, err, turns = b"", "", 0
     while True:
         try:
-            effect = next(course)
+            effect = next(execution)
         except StopIteration as done:
             return done.value, out, err, turns
         match effect:
@@ -34,7 +34,7 @@ def run(course: Course) -> tuple[int, bytes, str, int]:
 
 
 def tar(it: World, *words: str, stdin: bytes = b"") -> tuple[int, bytes, str, int]:
-    return run(fed(Shell(it).run(["tar", *words]), stdin))
+    return run(with_input(Shell(it).run(["tar", *words]), stdin))
 
 
 def archive(**files: bytes) -> bytes:
@@ -66,7 +66,7 @@ def test_one_file_is_packed_by_the_name_that_is_given() -> None:
     assert contents(tar(it, "-cf", "-", "x")[1]) == {"x": b"1"}
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_missing_files_are_reported() -> None:
     code, out, err, _ = tar(world(), "cf", "-", "nothing")
     assert code == 1
     assert err == "tar: nothing: No such file or directory\ntar: error exit delayed from previous errors\n"
@@ -135,9 +135,9 @@ def test_an_extended_header_is_read_in_linear_time() -> None:
         header = tarfile.TarInfo("x")
         header.type, header.size = tarfile.XHDTYPE, len(text)
         data = header.tobuf(tarfile.USTAR_FORMAT) + text + bytes(-len(text) % 512) + archive(f=b"")
-        began = time.thread_time()
+        started_at = time.thread_time()
         assert tar(world(), "xf", "-", stdin=data)[0] == int(text.startswith(b"11"))
-        assert time.thread_time() - began < 0.5
+        assert time.thread_time() - started_at < 0.5
 
 
 def test_a_folder_that_is_not_there_is_not_made() -> None:
@@ -156,7 +156,7 @@ def test_devices_and_what_is_no_archive_are_refused() -> None:
     assert tar(world(), "-f")[2] == "tar: option requires an argument -- 'f'\n"
 
 
-def test_others_have_their_turn_between_many_files() -> None:
+def test_others_run_between_many_files() -> None:
     many = {f"f{number}": b"" for number in range(500)}
     code, out, _, turns = tar(world(**many), "cf", "-", *many)
     assert (code, len(contents(out))) == (0, 500)

@@ -35,7 +35,7 @@ def test_what_was_said_before_there_were_steps_becomes_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "reported"),
     [
         ({"next": {"statusTemplate": "{{ none }}"}}, 'template: line 1: function "none" not defined'),
         ({"next": {"statusTemplate": "{{ NodePort }}"}}, 'template: line 1: function "NodePort" not defined'),
@@ -66,12 +66,12 @@ def test_what_was_said_before_there_were_steps_becomes_steps() -> None:
         ({"selector": {"matchExpresions": []}}, "did you mean matchExpressions?"),
     ],
 )
-def test_what_cannot_be_followed_is_told_with_its_file_and_name(spec: Plain, told: str) -> None:
+def test_an_invalid_stage_is_reported_with_its_file_and_name(spec: Plain, reported: str) -> None:
     manifest: dict[str, Any] = stage("mine", **{"selector": {}, **spec})
     with pytest.raises(StageError) as refused:
         Stages.parse([("a.yaml", manifest)])
     assert str(refused.value).startswith("a.yaml: Stage mine: ")
-    assert told in str(refused.value)
+    assert reported in str(refused.value)
 
 
 def test_another_version_is_refused() -> None:

@@ -50,7 +50,7 @@ class Running:
     async def is_gone(self, name: str) -> bool:
         return name not in [each.metadata.name for each in (await self.client.list(PODS, "default")).items]
 
-    async def told(self) -> list[tuple[str, str, str]]:
+    async def reported(self) -> list[tuple[str, str, str]]:
         await self.clock.settle()
         return [(each.type, each.reason, each.source.component) for each in (await self.client.list(EVENTS)).items]
 
@@ -98,7 +98,7 @@ async def test_a_pod_goes_from_stage_to_stage_each_after_its_delay(begin: Begin)
     pod = await running.pod("a")
     assert (pod.status.phase, pod.status.pod_ip, pod.status.host_ip) == ("Running", "10.128.0.2", "172.16.0.2")
     assert pod.status.container_statuses[0].ready
-    assert ("Normal", "Runs", "kwok_controller") in await running.told()
+    assert ("Normal", "Runs", "kwok_controller") in await running.reported()
     await running.client.delete(PODS, "a", "default")
     await running.clock.settle()
     assert await running.is_gone("a")
@@ -114,7 +114,7 @@ async def test_an_object_may_say_how_long_a_stage_takes(begin: Begin) -> None:
     assert await running.phase("late") == "Running"
 
 
-async def test_a_change_begins_the_delay_anew_and_ends_stages_that_it_leaves(begin: Begin) -> None:
+async def test_a_change_restarts_the_delay_and_ends_stages_that_it_leaves(begin: Begin) -> None:
     running = await begin(RUNS, ENDS)
     await running.create("a")
     await running.clock.advance(seconds=3)
@@ -172,7 +172,7 @@ async def test_the_next_stage_may_begin_at_once(begin: Begin) -> None:
     assert (await running.pod("a")).metadata.labels == {"step": "5"}
 
 
-async def test_what_cannot_be_played_is_told_once_and_tried_when_the_object_changes(begin: Begin) -> None:
+async def test_a_stage_that_cannot_be_played_is_reported_once_and_retried_on_changes(begin: Begin) -> None:
     broken = stage(
         "broken",
         selector={},
@@ -190,7 +190,7 @@ async def test_what_cannot_be_played_is_told_once_and_tried_when_the_object_chan
     assert await running.phase("a") == "Running"
 
 
-async def test_objects_that_are_too_large_are_told(begin: Begin) -> None:
+async def test_too_large_objects_are_reported(begin: Begin) -> None:
     running = await begin(RUNS)
     spec = PodSpec(
         node_name="node-0",
@@ -201,7 +201,7 @@ async def test_objects_that_are_too_large_are_told(begin: Begin) -> None:
     await running.client.create(PODS, Pod(metadata=ObjectMeta(name="large", namespace="default"), spec=spec))
     await running.clock.advance(seconds=30)
     assert await running.phase("large") == "Pending"
-    assert ("Warning", "StageFailed", "kwok_controller") in await running.told()
+    assert ("Warning", "StageFailed", "kwok_controller") in await running.reported()
 
 
 async def test_pods_without_a_stage_and_of_other_nodes_stay_as_they_are(begin: Begin) -> None:
@@ -215,7 +215,7 @@ async def test_pods_without_a_stage_and_of_other_nodes_stay_as_they_are(begin: B
     assert (await running.pod("b")).metadata.deletion_timestamp is not None
 
 
-async def test_pods_of_unreachable_nodes_wait_until_these_return(begin: Begin) -> None:
+async def test_pods_of_unreachable_nodes_wait_until_the_nodes_return(begin: Begin) -> None:
     running = await begin(RUNS)
     unreachable = "simulation.steersman.dev/unreachable"
     await running.client.patch(NODES, "node-0", "", {"metadata": {"annotations": {unreachable: "true"}}})

@@ -45,7 +45,7 @@ def test_types_of_patches(type_: str | None, media: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "more", "told"),
+    ("template", "more", "reported"),
     [
         ("a: [", {}, "the text is no YAML: "),
         ("- a", {}, "the text is no patch: it is not an object"),
@@ -54,10 +54,10 @@ def test_types_of_patches(type_: str | None, media: str) -> None:
         ("a: {{ index .spec.containers 7 }}", {}, "line 1: error calling index: index out of range: 7"),
     ],
 )
-def test_what_is_no_patch_is_told(template: str, more: dict[str, Any], told: str) -> None:
+def test_an_invalid_patch_is_reported(template: str, more: dict[str, Any], reported: str) -> None:
     with pytest.raises(TemplateError) as refused:
         patch(template, **more).body(POD, {})
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(reported)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -37,10 +38,12 @@ class RecordingAuthorizer:
 
 @pytest.mark.usefixtures("large_request")
 @pytest.mark.parametrize(("module", "kind", "who"), KINDS)
-async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(module, kind, who, monkeypatch):
+async def test_what_is_wrong_with_a_large_review_is_found_beside_the_loop(
+    module: Any, kind: Any, who: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = []
 
-    def valid(errors):
+    def valid(errors: Any) -> None:
         threads.append(threading.current_thread())
         require_valid(errors)
 

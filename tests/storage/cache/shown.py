@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry, WatchEvent
@@ -20,7 +21,7 @@ def body_at(body: bytes, revision: int) -> bytes:
 
 
 class Log:
-    """A watcher that keeps what it is told, as (type, key, body, revision)."""
+    """A watcher that collects its events as (type, key, body, revision)."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, bytes, int]] = []
@@ -38,7 +39,7 @@ class Log:
         return [(type_, body) for type_, _, body, _ in self.events]
 
 
-async def caught_up(cacher: Cacher, *watchers) -> None:
+async def caught_up(cacher: Cacher, *watchers: Any) -> None:
     """Returns once the watchers' replays are over."""
     for watcher in watchers:
         if watcher.replay is not None:

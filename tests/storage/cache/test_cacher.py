@@ -1,4 +1,4 @@
-"""The watch cache against the log: what it shows, and what every watcher has been told, is the log replayed."""
+"""The watch cache, compared with the log: its content and the events of every watcher equal the replayed log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import tracemalloc
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -71,7 +71,7 @@ async def test_lists_are_cut_at_limit_and_prefix(store: Storage, cacher: Cacher)
     for name in ("a/1", "a/2", "a/3", "a0", "b/1"):
         await store.create(PODS + name, b"v")
 
-    def names(prefix: str, **options) -> tuple[list[str], bool]:
+    def names(prefix: str, **options: Any) -> tuple[list[str], bool]:
         entries, more = cacher.list(PODS + prefix, **options)
         return [entry.key.removeprefix(PODS) for entry in entries], more
 
@@ -197,7 +197,7 @@ def check_lists(cacher: Cacher, events: Sequence[Event]) -> None:
 def expected_events(
     events: Sequence[Event], target: str, after: int, accept: Callable[[Entry], bool] | None
 ) -> list[tuple[str, str, bytes, int]]:
-    """What a watcher is to see, told from the log alone."""
+    """Return the expected events of a watcher, computed from the log alone."""
     selected = accept or (lambda entry: True)
     expected = []
     for event in events:

@@ -1,4 +1,4 @@
-"""Caches are compared with a real etcd, and start over where they are not what is there."""
+"""Caches are compared with a real etcd, and are reloaded if they differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects by what a field of them holds: whoever asks for a value gets what looking through everything would give."""
+"""Indexes of objects by a field's value: a lookup returns the same objects as a scan of everything."""
 
 from __future__ import annotations
 

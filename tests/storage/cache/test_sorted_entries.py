@@ -1,4 +1,4 @@
-"""Entries in order, their snapshots, and what is kept of the past, against plain dictionaries."""
+"""Sorted entries, their snapshots and kept past states, compared with plain dictionaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What watchers are told, one by one and where they are many."""
+"""Delivery of events to watchers, to single ones and to many."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def test_a_target_elsewhere_is_refused(cacher: Cacher) -> None:
 
 
 class TestMuchToTell:
-    """Where telling takes long, others have the loop in between; each watcher is told the same as ever."""
+    """Other work gets the event loop during long deliveries, and each watcher still gets the same events."""
 
     @pytest.fixture(autouse=True)
     def no_time(self, monkeypatch: pytest.MonkeyPatch, store: Storage) -> None:
@@ -218,7 +218,7 @@ class TestMuchToTell:
         monkeypatch.setattr("steersman.storage.cache.watcher._TURN", -1.0)
 
     async def told(self, cacher: Cacher) -> int:
-        """Lets the loop turn until everybody has been told, and returns how often."""
+        """Run the event loop until all events have been delivered, and return the number of iterations."""
         turns = 0
         while cacher.delivered is None:
             turns += 1

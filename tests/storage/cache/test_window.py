@@ -1,4 +1,4 @@
-"""How much of the past a cache keeps, and what can be read of it."""
+"""The amount of history that a cache keeps, and reads of it."""
 
 from __future__ import annotations
 

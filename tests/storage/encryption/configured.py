@@ -1,4 +1,4 @@
-"""Providers made of configurations."""
+"""Providers from configurations."""
 
 from __future__ import annotations
 

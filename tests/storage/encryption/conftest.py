@@ -1,4 +1,4 @@
-"""KMS plugins on sockets of their own."""
+"""KMS plugins, each on its own socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A KMS v2 plugin for tests, on a Unix socket: it wraps with its own keys, and fails, waits and lies when told to.
+"""A KMS v2 plugin for tests on a Unix socket, with its own keys. It can be told to fail, to wait and to return wrong
+answers.
 
 `python -m tests.storage.encryption.kms_plugin SOCKET` serves until it is ended.
 """
@@ -29,9 +30,9 @@ class KMSPlugin(UnixRPCServer):
         self.version = "v2"
         self.annotations = {"version.encryption.example.com": b"1"}
         self.ciphertext: bytes | None = None
-        """What Encrypt gives instead of what it should."""
+        """The result of Encrypt that replaces the correct one."""
         self.seed: bytes | None = None
-        """The same of Decrypt."""
+        """The result of Decrypt that replaces the correct one."""
 
     @property
     def endpoint(self) -> str:

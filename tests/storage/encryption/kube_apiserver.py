@@ -152,7 +152,7 @@ class KubeAPIServer:
         self.request("POST", f"/api/v1/namespaces/{NAMESPACE}/{resource}", body)
 
     def stored(self, key: str) -> bytes:
-        """What is in etcd."""
+        """Return the value in etcd."""
         found = self._ask_etcd("range", {"key": _encoded(key)})
         return base64.b64decode(found["kvs"][0]["value"])
 
@@ -167,7 +167,7 @@ class KubeAPIServer:
 
 
 def key_of(resource: str, name: str) -> str:
-    """Where an object of the namespace is stored."""
+    """Return the key of an object of the namespace."""
     return f"/registry/{resource}/{NAMESPACE}/{name}"
 
 

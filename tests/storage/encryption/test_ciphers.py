@@ -1,4 +1,4 @@
-"""What ciphers make of values: what kube-apiserver has written can be read, and what was changed cannot."""
+"""Ciphers: values that kube-apiserver has written can be decrypted, and changed ones cannot."""
 
 from __future__ import annotations
 

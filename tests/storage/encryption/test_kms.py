@@ -1,4 +1,6 @@
-"""Values under keys that a KMS plugin wraps: what is asked of it, and what becomes of one that fails, waits or lies."""
+"""Values encrypted with keys that a KMS plugin wraps: calls of the plugin, and plugins that fail, wait or answer
+wrongly.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Storage on etcd: what is not in the contract."""
+"""Storage on etcd: tests beyond the contract."""

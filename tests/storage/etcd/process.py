@@ -1,4 +1,4 @@
-"""An etcd of its own for tests, where the program is found: in $STEERSMAN_REFERENCE, or in PATH."""
+"""An etcd process for tests, if the program is found in $STEERSMAN_REFERENCE or in PATH."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _START_SECONDS: Final = 30
 
 
 def program() -> str:
-    """Where etcd is; skips the test if it is nowhere."""
+    """Return the path of etcd; skips the test if there is none."""
     folder = os.environ.get("STEERSMAN_REFERENCE", "")
     found = shutil.which("etcd", path=os.pathsep.join(filter(None, (folder, os.environ.get("PATH", "")))))
     if found is None:
@@ -33,7 +33,7 @@ def free_port() -> int:
 
 
 class EtcdProcess:
-    """One member, on a folder of its own; to be stopped."""
+    """One member with its own folder. It must be stopped."""
 
     def __init__(self, folder: Path, *flags: str) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class EtcdProcess:
             time.sleep(0.02)
 
     def pause(self) -> None:
-        """Stops it as it stands: it answers nothing, and nothing is closed."""
+        """Suspend the process: it answers nothing, and connections stay open."""
         self._signal(signal.SIGSTOP)
         assert self._process is not None
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -92,7 +92,7 @@ class EtcdProcess:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kill the process."""
         self._signal(signal.SIGKILL)
         assert self._process is not None
         self._process.wait()

@@ -1,4 +1,4 @@
-"""Clusters that are not used, and what is told of them."""
+"""Clusters that are refused, and the errors."""
 
 from __future__ import annotations
 

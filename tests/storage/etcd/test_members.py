@@ -21,7 +21,7 @@ ASKED = messages.range_of(b"/a")
 
 
 class Hangs:
-    """A listener that takes connections and says nothing, or hangs up at once."""
+    """A listener that accepts connections and sends nothing, or closes them immediately."""
 
     def __init__(self, *, up: bool) -> None:
         self._up = up

@@ -1,4 +1,4 @@
-"""What members of etcd say, and what no member says."""
+"""Decoding of valid and invalid messages of etcd."""
 
 from __future__ import annotations
 

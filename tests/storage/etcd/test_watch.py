@@ -1,4 +1,4 @@
-"""The watch on etcd: members that tell what cannot be."""
+"""The watch of etcd, with members that send impossible events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def told(*revisions: int, progress: int = 0, fragment: bool = False) -> bytes:
 
 
 class Told:
-    """What a watch has passed on."""
+    """The changes that a watch has passed on."""
 
     def __init__(self, after: int) -> None:
         self.revisions: list[int] = []

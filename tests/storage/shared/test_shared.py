@@ -1,4 +1,4 @@
-"""What a shared storage does beyond the contract: several workers, their owner's end, and much of everything."""
+"""Tests of a shared storage beyond the contract: several workers, the end of their owner, and large amounts of data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How compaction is cut into slices, and how the write-ahead log gets into the file."""
+"""Slicing of compactions, and the transfer of the write-ahead log to the file."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def copy(path: Path, folder: Path) -> Path:
 
 
 class Crashed:
-    """What is left of a process that was killed: `before` its last write, and after it."""
+    """The state left by a process that was killed: `before` its last write, and after it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -357,7 +357,7 @@ async def test_a_snapshot_without_checksums_is_restored_with_them(sound: tuple[P
 
 
 async def test_all_that_is_sound_is_salvaged(crashed: Crashed) -> None:
-    """A page in the middle of the log is lost: pages of later commits have what was in it."""
+    """A page in the middle of the log is lost: pages of later commits contain its content."""
     path = crashed.again()
     flip(wal.log_of(path), _HEADER + frames(path) // 2 * _STEP + 100)
     before = contents(path)

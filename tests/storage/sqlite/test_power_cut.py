@@ -1,7 +1,7 @@
-"""What a store has shown is there after a power cut, also if its disk had failed to keep it at first.
+"""Everything that a store has shown is still there after a power cut, even if its disk had failed to keep it at first.
 
-The store is a process whose disk is a lie (tools/chaos): syncs fail when they are told to, and a power cut leaves what
-was synced, and of the rest some pages.
+The store is a process with a simulated disk (tools/chaos). Its syncs fail when told to, and a power cut keeps
+everything that was synced, and of the rest some pages.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Store:
         return self._process.stdout.readline().strip()
 
     def errors(self) -> str:
-        """What it said before it ended."""
+        """Return the output of the process on stderr."""
         assert self._process.stderr is not None
         return self._process.stderr.read()
 

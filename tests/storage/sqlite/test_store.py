@@ -1,4 +1,4 @@
-"""What is special about the SQLite file: durability, locking, foreign and damaged files, failing commits, its size."""
+"""Properties of the SQLite file: durability, locking, foreign and damaged files, failing commits and its size."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from steersman.storage.sqlite.reader import Readers
 from tests.storage.storage_model import Clock, Recorder, check_every_revision, write_at_random
 
 
-async def open_quiet(path: Path, **options) -> SQLiteStorage:
+async def open_quiet(path: Path, **options: Any) -> SQLiteStorage:
     return await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0, **options)
 
 
 @pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 0)])
-async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Path, durable: bool, level: int):
+async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Path, durable: bool, level: int) -> None:
     store = await open_quiet(tmp_path / "store.db", durable=durable)
     try:
         assert store._log.connection.execute("PRAGMA synchronous").fetchone() == (level,)

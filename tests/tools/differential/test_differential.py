@@ -113,7 +113,7 @@ def compare() -> Iterator[Callable[[Any, Any], Comparer]]:
         each.close()
 
 
-def test_a_difference_is_shown_with_the_steps_that_lead_to_it(compare) -> None:
+def test_a_difference_is_shown_with_the_steps_that_lead_to_it(compare: Callable[[Any, Any], Comparer]) -> None:
     def broken(method: str, path: str, body: Any) -> Answer:
         seen.append((path.rpartition("/")[2], body))
         return Answer(500 if (path.rpartition("/")[2], "put") in seen and method == "GET" else 200, {})
@@ -129,14 +129,19 @@ def test_a_difference_is_shown_with_the_steps_that_lead_to_it(compare) -> None:
     assert small.report("case 1").endswith("2. GET " + path + "\n      code: a 200, b 500")
 
 
-def test_where_the_right_one_fails_nothing_is_said_of_the_other(compare) -> None:
+def test_where_the_right_one_fails_nothing_is_said_of_the_other(compare: Callable[[Any, Any], Comparer]) -> None:
     comparer = compare(lambda *asked: Answer(0, ""), lambda *asked: Answer(200, {}))
     assert comparer.play(Case("a get", [Step("GET", "/")])) is None
 
 
 @pytest.mark.parametrize(("wrong", "code", "told"), [(1, 0, "0 differ, 1 differed only once"), (99, 1, "1 differ, 0")])
 def test_what_differs_only_once_is_told_but_does_not_count(
-    compare, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: int, code: int, told: str
+    compare: Callable[[Any, Any], Comparer],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    wrong: int,
+    code: int,
+    told: str,
 ) -> None:
     answers = itertools.chain([Answer(500, {})] * wrong, itertools.repeat(Answer(200, {})))
     comparer = compare(lambda *asked: Answer(200, {}), lambda *asked: next(answers))

@@ -43,7 +43,7 @@ def report(*specs: dict[str, Any], succeeded: bool = True) -> str:
     )
 
 
-def test_specs_are_counted_and_failures_named():
+def test_specs_are_counted_and_failures_named() -> None:
     found = read(
         report(
             spec("passed", "", node="BeforeSuite"),
@@ -56,17 +56,17 @@ def test_specs_are_counted_and_failures_named():
     assert str(found) == "1 passed, 1 failed"
 
 
-def test_a_suite_that_does_not_begin_has_failed():
+def test_a_suite_that_does_not_begin_has_failed() -> None:
     found = read(report(spec("failed", "", node="BeforeSuite", message="no etcd"), spec("skipped", "a")))
     assert found.failed == {"BeforeSuite": "no etcd"}
     assert read(report(succeeded=False)).failed == {"the suite": "no reason is given"}
 
 
-def test_tests_of_plain_go_are_counted_beside_them_and_the_one_that_runs_ginkgo_is_not():
+def test_tests_of_plain_go_are_counted_beside_them_and_the_one_that_runs_ginkgo_is_not() -> None:
     assert read("[]", OUTPUT) == Run(1, {"TestOfPlainGo": "its output tells why"}, 1.5)
 
 
-def test_two_runs_are_told_beside_each_other():
+def test_two_runs_are_told_beside_each_other() -> None:
     ours, real = Run(1, {"a": "x", "b": "y"}, 1.0), Run(2, {"b": "z"}, 30.04)
     assert table([("pkg/client", [ours, real])], ["ours", "real"]).splitlines() == [
         "suite       ours                       real",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,12 @@ def test_nothing_is_found_in_some_minutes_for_all(target: Target) -> None:
     assert not fuzz(target, 300 / len(TARGETS), seed=int(time.time())).findings
 
 
-def _target(run) -> Target:
+def _target(run: Callable[[bytes], object]) -> Target:
     return Target("sample", run, (KeyError,), base=0.05)
 
 
 def test_what_a_reader_says_it_raises_is_no_finding() -> None:
-    run = Run(_target(lambda data: {}[data]))
+    run = Run(_target(lambda data: dict[bytes, int]()[data]))
     assert judge(run, b"a")
     assert not judge(run, b"a")
     assert not run.findings

@@ -48,7 +48,7 @@ def made(case: Case, size: int = SIZE) -> Message | None:
 @pytest.mark.parametrize(
     "cases", [documents.cases, selectors.cases, floods.cases, heads.query, heads.paths, heads.tokens]
 )
-def test_every_case_makes_a_message_of_about_the_size_asked_for(cases) -> None:
+def test_every_case_makes_a_message_of_about_the_size_asked_for(cases: Any) -> None:
     for case in cases():
         message = made(case)
         assert message is not None
@@ -272,7 +272,9 @@ def test_the_report_names_the_worst_first_and_its_cause() -> None:
 
 
 @pytest.mark.slow
-def test_a_real_server_is_measured_and_what_holds_its_loop_is_named(tmp_path: Path, capsys) -> None:
+def test_a_real_server_is_measured_and_what_holds_its_loop_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "result.json"
     only = ["--only=floods/http1/pipelined-livez", "--only=lists/v1.ConfigMap/data/distinct/*"]
     # A bound that everything breaks: what was measured is there to be looked at.

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from steersman.testing import ServerProcess
 from tests.tools.one_etcd.programs import needed
 from tools.one_etcd.servers import KUBERNETES, STEERSMAN, ServersOnEtcd
 from tools.soak import command as soak
@@ -27,7 +28,9 @@ RED = Scope(
 
 
 @pytest.mark.slow
-async def test_informers_know_what_is_there_though_the_server_is_killed(make_server):
+async def test_informers_know_what_is_there_though_the_server_is_killed(
+    make_server: Callable[..., ServerProcess],
+) -> None:
     server = make_server("--etcd-compaction-interval=2s")
     server.start()
     run = soak.Soak([soak.endpoint_of(server)], informers=20, rate=60, kills=6, seed=3)
@@ -50,7 +53,9 @@ async def test_informers_know_what_is_there_though_the_server_is_killed(make_ser
 
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", [(STEERSMAN, STEERSMAN), (STEERSMAN, KUBERNETES)], ids=",".join)
-async def test_informers_that_go_from_server_to_server_know_what_is_there(servers: tuple[str, str], tmp_path: Path):
+async def test_informers_that_go_from_server_to_server_know_what_is_there(
+    servers: tuple[str, str], tmp_path: Path
+) -> None:
     needed(servers)
     several = await asyncio.to_thread(ServersOnEtcd(tmp_path, servers, ["--etcd-compaction-interval=5s"]).__enter__)
     try:
@@ -96,7 +101,7 @@ def view() -> View:
     return view
 
 
-def test_what_can_be_is_taken(view: View):
+def test_what_can_be_is_taken(view: View) -> None:
     view.apply(event("MODIFIED", config_map("a", 8, x="y")))
     view.apply(bookmark(10))
     view.apply(event("ADDED", config_map("b", 11, uid="v")))
@@ -123,18 +128,18 @@ def test_what_can_be_is_taken(view: View):
         (bookmark(6), "a bookmark at 6 after 7"),
     ],
 )
-def test_an_event_that_cannot_be_is_noticed(view: View, wrong: Any, why: str):
+def test_an_event_that_cannot_be_is_noticed(view: View, wrong: Any, why: str) -> None:
     with pytest.raises(BrokenPromise, match=why):
         view.apply(wrong)
 
 
-def test_an_event_after_a_bookmark_that_was_ahead_of_it_is_noticed(view: View):
+def test_an_event_after_a_bookmark_that_was_ahead_of_it_is_noticed(view: View) -> None:
     view.apply(bookmark(9))
     with pytest.raises(BrokenPromise, match="the watch was at 9 already"):
         view.apply(event("ADDED", config_map("b", 9)))
 
 
-def test_objects_that_a_selector_or_namespace_excludes_are_noticed():
+def test_objects_that_a_selector_or_namespace_excludes_are_noticed() -> None:
     view = View(RED)
     view.replace([config_map("a", 5, red="")], 7)
     for wrong in (config_map("b", 8), config_map("b", 8, namespace="other", red="")):
@@ -152,12 +157,12 @@ def test_objects_that_a_selector_or_namespace_excludes_are_noticed():
         ([], 6, "a list is of 6, after 7 was told"),
     ],
 )
-def test_a_list_that_cannot_be_is_noticed(view: View, listed: list[Any], version: int, why: str):
+def test_a_list_that_cannot_be_is_noticed(view: View, listed: list[Any], version: int, why: str) -> None:
     with pytest.raises(BrokenPromise, match=why):
         view.replace(listed, version)
 
 
-def test_a_write_that_was_acknowledged_but_not_told_is_noticed(view: View):
+def test_a_write_that_was_acknowledged_but_not_told_is_noticed(view: View) -> None:
     kind = soak_writers.KINDS[0]
     ledger = soak_writers.Ledger()
     for version in (5, 8, 9, 12):
@@ -178,7 +183,7 @@ def test_a_write_that_was_acknowledged_but_not_told_is_noticed(view: View):
         ([config_map("w-1", 5), config_map("w-2", 4)], False),
     ],
 )
-def test_a_writer_knows_what_its_objects_must_be(listed: list[Any], right: bool):
+def test_a_writer_knows_what_its_objects_must_be(listed: list[Any], right: bool) -> None:
     kind = soak_writers.KINDS[0]
     writer = soak_writers.Writer(Script(), "w", soak_writers.Ledger(), Counter(), random.Random())
     writer.own[kind, ("ns", "w-1")] = config_map("w-1", 5)
@@ -187,7 +192,7 @@ def test_a_writer_knows_what_its_objects_must_be(listed: list[Any], right: bool)
         writer.check(kind, found)
 
 
-def test_objects_that_differ_are_told(view: View):
+def test_objects_that_differ_are_told(view: View) -> None:
     assert view.compare({("ns", "a"): config_map("a", 5)}) == ""
     assert "1 of 1 objects differ, the first is ('ns', 'a')" in view.compare({("ns", "a"): config_map("a", 6)})
     assert "1 of 2 objects differ" in view.compare({key: config_map(key[1], 5) for key in (("ns", "a"), ("ns", "b"))})
@@ -259,7 +264,7 @@ async def play(*answers: Callable[[], Answer], **habits: Any) -> tuple[list[str]
     return script.asked, informer.view
 
 
-async def test_it_lists_and_then_watches_from_where_each_watch_ended():
+async def test_it_lists_and_then_watches_from_where_each_watch_ended() -> None:
     asked, view = await play(
         listing(7, config_map("a", 5)),
         watching(event("MODIFIED", config_map("a", 8)), bookmark(20)),
@@ -276,7 +281,7 @@ async def test_it_lists_and_then_watches_from_where_each_watch_ended():
     assert (sorted(view.objects), view.version) == ([("ns", "a"), ("ns", "b")], 21)
 
 
-async def test_pages_are_asked_for_one_after_the_other():
+async def test_pages_are_asked_for_one_after_the_other() -> None:
     asked, view = await play(
         listing(7, config_map("a", 5), following="T"), listing(7, config_map("b", 6)), first_version="", page=1
     )
@@ -284,20 +289,20 @@ async def test_pages_are_asked_for_one_after_the_other():
     assert len(view.objects) == 2
 
 
-async def test_a_page_that_is_gone_is_followed_by_the_whole_list():
+async def test_a_page_that_is_gone_is_followed_by_the_whole_list() -> None:
     asked, _ = await play(
         listing(7, config_map("a", 5), following="T"), lambda: Answer(410, json.dumps(GONE).encode()), listing(8)
     )
     assert asked[1:] == ["?limit=500&continue=T", "?resourceVersion=0", f"{WATCH}&resourceVersion=8"]
 
 
-async def test_a_version_that_is_gone_is_followed_by_a_list():
+async def test_a_version_that_is_gone_is_followed_by_a_list() -> None:
     asked, _ = await play(listing(7), watching({"type": "ERROR", "object": GONE}), listing(9))
     assert asked[2] in ("?limit=500", "?resourceVersion=7")
     assert asked[3] == f"{WATCH}&resourceVersion=9"
 
 
-async def test_a_watch_can_begin_with_what_there_is():
+async def test_a_watch_can_begin_with_what_there_is() -> None:
     asked, view = await play(
         watching(
             event("ADDED", config_map("b", 6)),
@@ -311,7 +316,7 @@ async def test_a_watch_can_begin_with_what_there_is():
     assert (sorted(view.objects), view.version, view.since) == ([("ns", "b")], 8, 7)
 
 
-async def test_a_connection_that_is_lost_is_made_again():
+async def test_a_connection_that_is_lost_is_made_again() -> None:
     def lost() -> Answer:
         raise ConnectionLost("refused")
 
@@ -319,7 +324,7 @@ async def test_a_connection_that_is_lost_is_made_again():
     assert asked == ["?limit=500&resourceVersion=0"] * 2 + [f"{WATCH}&resourceVersion={n}" for n in (7, 7, 9)]
 
 
-async def test_requests_are_for_several_servers_in_turn():
+async def test_requests_are_for_several_servers_in_turn() -> None:
     one, other = Script(listing(7), watching()), Script(watching(bookmark(9)))
     both = InTurn([one, other])
     informer = Informer(both, SCOPE, Habits(seconds=(7, 7.5)), Counter(), random.Random(1))
@@ -329,7 +334,7 @@ async def test_requests_are_for_several_servers_in_turn():
     assert other.asked == [f"{WATCH}&resourceVersion=7", f"{WATCH}&resourceVersion=9"]
 
 
-async def test_a_server_that_is_behind_another_is_asked_for_what_is_newest():
+async def test_a_server_that_is_behind_another_is_asked_for_what_is_newest() -> None:
     behind = lambda: Answer(504, json.dumps(TOO_LARGE).encode())  # noqa: E731
     asked, view = await play(listing(7), watching({"type": "ERROR", "object": GONE}), behind, listing(9), several=True)
     assert asked[3] == "?limit=500"
@@ -347,13 +352,13 @@ async def test_a_server_that_is_behind_another_is_asked_for_what_is_newest():
         ([listing(7), watching(event("ADDED", config_map("a", 7)))], "/api/v1/configmaps: ADDED .* was at 7 already"),
     ],
 )
-async def test_answers_that_cannot_be_are_noticed(answers: list[Callable[[], Answer]], why: str):
+async def test_answers_that_cannot_be_are_noticed(answers: list[Callable[[], Answer]], why: str) -> None:
     informer = Informer(Script(*answers), SCOPE, Habits(), Counter(), random.Random(1))
     with pytest.raises(BrokenPromise, match=why):
         await informer.run()
 
 
-async def test_a_list_of_exactly_one_version_that_differs_is_noticed():
+async def test_a_list_of_exactly_one_version_that_differs_is_noticed() -> None:
     answers = listing(7), watching(event("ADDED", config_map("a", 8))), listing(8)
     informer = Informer(Script(*answers), SCOPE, Habits(audit=1), Counter(), random.Random(1))
     with pytest.raises(BrokenPromise, match=r"at 8: 1 of 1 objects differ"):

@@ -48,7 +48,7 @@ def written(data: bytes) -> bytes:
 class _Connection:
     """As much of a connection as a stream wants."""
 
-    can_take, next_id, peer_window = True, 1, 1 << 20
+    has_capacity, next_id, peer_window = True, 1, 1 << 20
 
     def table_update(self) -> bytes:
         return b""
@@ -82,7 +82,7 @@ def _taken(pieces: list[bytes]) -> tuple[list[bytes], bool]:
     taking = grpc.Stream(connection, b"", found.append, lambda error: None)
     try:
         for each in pieces:
-            taking.take_bytes(each)
+            taking.on_bytes(each)
     except StreamFault:
         return found, True
     return found, False

@@ -70,14 +70,14 @@ def _longest(data: bytes) -> tuple[float, str]:
     # what is read comes again and again, as a client may send much
     source.add((stdin if separator else script) * 50)
     words = ["sh", "-c", script.decode(errors="replace")] if separator else ["sh"]
-    course = Shell(_world()).run(words)
+    execution = Shell(_world()).run(words)
     answer: Answer = None
     longest = spent = 0.0
     told = ""
     for _ in range(_MOST_EFFECTS):
         began = time.thread_time()
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as done:
             return max(longest, time.thread_time() - began), f"{done.value} {told}"
         taken = time.thread_time() - began

@@ -44,16 +44,16 @@ def authorizer_answers(attributes: Attributes, authorizer: Authorizer) -> Author
     user = attributes.user
 
     def ask(check: Check) -> Any:
-        asked = _question(check, user)
-        verdict = authorizer.authorize(asked)
+        question = _question(check, user)
+        verdict = authorizer.authorize(question)
         if isinstance(verdict, Verdict):
             return _answer(verdict)
         waiting = verdict
 
-        async def answered() -> Answer:
+        async def wait_for_answer() -> Answer:
             return _answer(await waiting)
 
-        return answered()
+        return wait_for_answer()
 
     return AuthorizerAnswers(ask, attributes.authorizer_answers)
 

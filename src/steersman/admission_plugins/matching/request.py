@@ -32,13 +32,13 @@ def admission_request(attributes: Attributes, matched: MatchedResource, uid: str
         "name": attributes.name,
         "namespace": action.namespace,
     }
-    told = {
+    user_info = {
         "username": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
     }
-    request["userInfo"] = {key: value for key, value in told.items() if value}
+    request["userInfo"] = {key: value for key, value in user_info.items() if value}
     request.update((key, value) for key, value in optional.items() if value)
     return request
 
@@ -56,18 +56,18 @@ def _options(attributes: Attributes) -> dict[str, Any] | None:
 
     A PATCH, or a create by another verb, arrives with options of that verb.
     """
-    given = attributes.options
-    if given is None or isinstance(given, DeleteOptions):
-        return None if given is None else _plain(given)
+    options = attributes.options
+    if options is None or isinstance(options, DeleteOptions):
+        return None if options is None else _with_type_meta(options)
     cls = _OPTIONS.get(attributes.operation)
     if cls is None:
         return None
-    return _plain(
-        cls(dry_run=given.dry_run, field_manager=given.field_manager, field_validation=given.field_validation)
+    return _with_type_meta(
+        cls(dry_run=options.dry_run, field_manager=options.field_manager, field_validation=options.field_validation)
     )
 
 
-def _plain(options: msgspec.Struct) -> dict[str, Any]:
+def _with_type_meta(options: msgspec.Struct) -> dict[str, Any]:
     plain: dict[str, Any] = to_plain(options)
     return {"kind": type(options).__name__, "apiVersion": "meta.k8s.io/v1", **plain}
 

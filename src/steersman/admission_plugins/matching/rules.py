@@ -245,12 +245,12 @@ def _names(rule: Rule) -> Sequence[str]:
     return names
 
 
-def _contains(wanted: str, given: Sequence[str]) -> bool:
-    return wanted in given or _ANY in given
+def _contains(desired: str, listed: Sequence[str]) -> bool:
+    return desired in listed or _ANY in listed
 
 
-def _is_resource(given: Sequence[str], resource: str, subresource: str) -> bool:
-    for each in given:
+def _is_resource(listed: Sequence[str], resource: str, subresource: str) -> bool:
+    for each in listed:
         named, _, below = each.partition("/")
         if named in (_ANY, resource) and below in (_ANY, subresource):
             return True

@@ -18,12 +18,12 @@ ParsedSelector = Selector | StatusError
 """A selector, or the error of one that cannot be parsed: upstream parses it at each request and fails then."""
 
 
-def parse_selector(given: Any) -> ParsedSelector:
+def parse_selector(selector: Any) -> ParsedSelector:
     """Return the selector of a `meta/v1 LabelSelector`; None selects everything."""
-    if given is None:
+    if selector is None:
         return EVERYTHING
     try:
-        return from_label_selector(given)
+        return from_label_selector(selector)
     except SelectorError as error:
         return internal(error)
 
@@ -38,7 +38,7 @@ class SelectorMatcher:
         """Read the namespace of a request from storage if it is unknown, because another server may just have created
         it.
 
-        Upstream reads it once more too before it reports a missing namespace. Raises StatusError 429, 500.
+        Upstream also reads it again before it reports a missing namespace. Raises StatusError 429, 500.
         """
         namespace = attributes.action.namespace
         if namespace and not self._namespaces.is_cached("", namespace) and not _is_namespace_write(attributes):

@@ -104,7 +104,7 @@ class NodeRestriction(Plugin):
             _refuse_if(attributes, forbidden_in_mirror_pod(node, attributes.obj, self._uid))
             _refuse_if(attributes, await offload(forbidden_in_spec_of_mirror_pod, node, attributes.obj))
         elif operation == DELETE:
-            if self._found(attributes, attributes.name).node != node:
+            if self._read_pod(attributes, attributes.name).node != node:
                 raise attributes.forbid(f"node {quote(node)} can only delete pods with spec.nodeName set to itself")
         else:
             raise attributes.forbid(
@@ -117,10 +117,10 @@ class NodeRestriction(Plugin):
         name = attributes.name or attributes.obj.metadata.name
         if not name:
             raise attributes.forbid("could not determine pod from request data")
-        if self._found(attributes, name).node != node:
+        if self._read_pod(attributes, name).node != node:
             raise attributes.forbid(f"node {node} can only evict pods with spec.nodeName set to itself")
 
-    def _found(self, attributes: Attributes, name: str) -> HostedPod:
+    def _read_pod(self, attributes: Attributes, name: str) -> HostedPod:
         """Return a pod's uid and node. Raises StatusError 404."""
         pod = self._pods.read_cached(attributes.action.namespace, name, _POD)
         if pod is None:

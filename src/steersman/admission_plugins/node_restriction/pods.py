@@ -116,12 +116,12 @@ def forbidden_in_status(node: str, old: Pod, new: Pod) -> str:
     if before != after:
         return f"node {shown} cannot update resource claim statues"
     extended = old.status.extended_resource_claim_status, new.status.extended_resource_claim_status
-    if _extended(extended[0]) != _extended(extended[1]):
+    if _comparable_status(extended[0]) != _comparable_status(extended[1]):
         return f"node {shown} cannot update extended resource claim status"
     return ""
 
 
-def _extended(status: PodExtendedResourceClaimStatus | None) -> object:
+def _comparable_status(status: PodExtendedResourceClaimStatus | None) -> object:
     return None if status is None else (status.resource_claim_name, status.request_mappings or [])
 
 

@@ -44,11 +44,11 @@ class Check(NamedTuple):
     overrides: tuple[str, ...] = ()
 
 
-def violations(wanted: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -> list[Violation]:
+def violations(level: LevelVersion, metadata: ObjectMeta, spec: core.PodSpec) -> list[Violation]:
     """Return all violations of a level by a pod."""
-    if wanted.level == PRIVILEGED:
+    if level.level == PRIVILEGED:
         return []
-    found = (check(metadata, spec) for check in _checks(wanted.level, min(wanted.minor, _NEWEST)))
+    found = (check(metadata, spec) for check in _checks(level.level, min(level.minor, _NEWEST)))
     return [each for each in found if each is not None]
 
 
@@ -80,21 +80,23 @@ def _plural(items: Any, one: str, more: str = "") -> str:
     return one if len(items) == 1 else more or f"{one}s"
 
 
-def _named(names: list[str], one: str = "container") -> str:
+def _containers_text(names: list[str], one: str = "container") -> str:
     return f"{_plural(names, one)} {_quoted(names)}"
 
 
 class _FieldSetters:
     """The pod and containers whose security context has forbidden values, and these values."""
 
-    def __init__(self, spec: core.PodSpec, bad: Callable[[Any], Iterable[str]]) -> None:
-        """Check all security contexts of a pod; `bad` returns the forbidden values in one."""
+    def __init__(self, spec: core.PodSpec, bad_values: Callable[[Any], Iterable[str]]) -> None:
+        """Check all security contexts of a pod; `bad_values` returns the forbidden values in one."""
         self.values: set[str] = set()
-        self.pod = self._sees(spec.security_context, bad)
-        self.containers = [each.name for each in _containers(spec) if self._sees(each.security_context, bad)]
+        self.pod = self._has_bad_value(spec.security_context, bad_values)
+        self.containers = [
+            each.name for each in _containers(spec) if self._has_bad_value(each.security_context, bad_values)
+        ]
 
-    def _sees(self, context: Context | None, bad: Callable[[Any], Iterable[str]]) -> bool:
-        found = tuple(bad(context)) if context is not None else ()
+    def _has_bad_value(self, context: Context | None, bad_values: Callable[[Any], Iterable[str]]) -> bool:
+        found = tuple(bad_values(context)) if context is not None else ()
         self.values.update(found)
         return bool(found)
 
@@ -105,7 +107,7 @@ class _FieldSetters:
         return " and ".join(self.parts())
 
     def parts(self) -> list[str]:
-        return [*(["pod"] if self.pod else ()), *([_named(self.containers)] if self.containers else ())]
+        return [*(["pod"] if self.pod else ()), *([_containers_text(self.containers)] if self.containers else ())]
 
 
 # Baseline
@@ -115,11 +117,11 @@ _PROFILES: Final = ("RuntimeDefault", "Localhost")
 
 
 def _app_armor_profile(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
-    def bad(context: Context) -> tuple[str, ...]:
+    def bad_values(context: Context) -> tuple[str, ...]:
         profile = context.app_armor_profile
         return (profile.type,) if profile is not None and profile.type not in _PROFILES else ()
 
-    setters = _FieldSetters(spec, bad)
+    setters = _FieldSetters(spec, bad_values)
     annotations = sorted(
         f"{key}={quote(value)}"
         for key, value in metadata.annotations.items()
@@ -168,7 +170,7 @@ def _added_capabilities(spec: core.PodSpec, allowed: frozenset[str]) -> str:
                 added |= beyond
     if not names:
         return ""
-    return f"{_named(names)} must not include {_quoted(sorted(added))} in securityContext.capabilities.add"
+    return f"{_containers_text(names)} must not include {_quoted(sorted(added))} in securityContext.capabilities.add"
 
 
 def _capabilities_baseline(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
@@ -184,7 +186,7 @@ def _host_namespaces(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | No
 
 def _host_path_volumes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
     found = [volume.name for volume in spec.volumes if volume.host_path is not None]
-    return Violation("hostPath volumes", _named(found, "volume")) if found else None
+    return Violation("hostPath volumes", _containers_text(found, "volume")) if found else None
 
 
 def _host_ports(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
@@ -197,7 +199,7 @@ def _host_ports(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
     if not names:
         return None
     uses = f"{_plural(names, 'uses', 'use')} {_plural(ports, 'hostPort')}"
-    return Violation("hostPort", f"{_named(names)} {uses} {', '.join(sorted(ports))}")
+    return Violation("hostPort", f"{_containers_text(names)} {uses} {', '.join(sorted(ports))}")
 
 
 def _probed_hosts(container: AnyContainer) -> Iterator[str]:
@@ -222,7 +224,7 @@ def _host_probes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
     if not names:
         return None
     uses = f"{_plural(names, 'uses', 'use')} {_plural(hosts, 'probe or lifecycle host')}"
-    return Violation("probe or lifecycle host", f"{_named(sorted(names))} {uses} {_quoted(sorted(hosts))}")
+    return Violation("probe or lifecycle host", f"{_containers_text(sorted(names))} {uses} {_quoted(sorted(hosts))}")
 
 
 def _privileged(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
@@ -231,7 +233,11 @@ def _privileged(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
         for each in _containers(spec)
         if each.security_context is not None and each.security_context.privileged
     ]
-    return Violation("privileged", f"{_named(names)} must not set securityContext.privileged=true") if names else None
+    return (
+        Violation("privileged", f"{_containers_text(names)} must not set securityContext.privileged=true")
+        if names
+        else None
+    )
 
 
 def _proc_mount(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
@@ -243,7 +249,9 @@ def _proc_mount(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
             types.add(context.proc_mount)
     if not names:
         return None
-    return Violation("procMount", f"{_named(names)} must not set securityContext.procMount to {_quoted(sorted(types))}")
+    return Violation(
+        "procMount", f"{_containers_text(names)} must not set securityContext.procMount to {_quoted(sorted(types))}"
+    )
 
 
 def _unless_in_user_namespace(check: Function) -> Function:
@@ -258,7 +266,7 @@ def _se_linux_options(allowed: tuple[str, ...]) -> Function:
     def check(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
         types: set[str] = set()
 
-        def bad(context: Context) -> Iterator[str]:
+        def bad_values(context: Context) -> Iterator[str]:
             options = context.se_linux_options
             if options is None:
                 return
@@ -270,7 +278,7 @@ def _se_linux_options(allowed: tuple[str, ...]) -> Function:
             if options.role:
                 yield "role"
 
-        setters = _FieldSetters(spec, bad)
+        setters = _FieldSetters(spec, bad_values)
         if not setters:
             return None
         data = [f"{_plural(types, 'type')} {_quoted(sorted(types))}"] if types else []
@@ -342,11 +350,11 @@ def _sysctls(allowed: frozenset[str]) -> Function:
 
 
 def _windows_host_process(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
-    def bad(context: Context) -> tuple[str, ...]:
+    def bad_values(context: Context) -> tuple[str, ...]:
         options = context.windows_options
         return ("true",) if options is not None and options.host_process else ()
 
-    setters = _FieldSetters(spec, bad)
+    setters = _FieldSetters(spec, bad_values)
     if not setters:
         return None
     return Violation("hostProcess", f"{setters} must not set securityContext.windowsOptions.hostProcess=true")
@@ -368,7 +376,7 @@ def _allow_privilege_escalation(metadata: ObjectMeta, spec: core.PodSpec) -> Vio
     ]
     if not names:
         return None
-    detail = f"{_named(names)} must set securityContext.allowPrivilegeEscalation=false"
+    detail = f"{_containers_text(names)} must set securityContext.allowPrivilegeEscalation=false"
     return Violation("allowPrivilegeEscalation != false", detail)
 
 
@@ -381,7 +389,7 @@ def _capabilities_restricted(metadata: ObjectMeta, spec: core.PodSpec) -> Violat
         context = container.security_context
         if context is None or context.capabilities is None or "ALL" not in context.capabilities.drop:
             keeping.append(container.name)
-    found = [f'{_named(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
+    found = [f'{_containers_text(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
     if added := _added_capabilities(spec, _BIND_SERVICE):
         found.append(added)
     return Violation("unrestricted capabilities", "; ".join(found)) if found else None
@@ -413,7 +421,7 @@ def _restricted_volumes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
     if not names:
         return None
     uses = f"{_plural(names, 'uses', 'use')} {_plural(types, 'restricted volume type')}"
-    return Violation("restricted volume types", f"{_named(names, 'volume')} {uses} {_quoted(sorted(types))}")
+    return Violation("restricted volume types", f"{_containers_text(names, 'volume')} {uses} {_quoted(sorted(types))}")
 
 
 def _not_setting(spec: core.PodSpec, attribute: str) -> list[str]:
@@ -426,10 +434,10 @@ def _not_setting(spec: core.PodSpec, attribute: str) -> list[str]:
 
 
 def _run_as_non_root(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
-    def bad(context: Context) -> tuple[str, ...]:
+    def bad_values(context: Context) -> tuple[str, ...]:
         return ("false",) if context.run_as_non_root is False else ()
 
-    setters = _FieldSetters(spec, bad)
+    setters = _FieldSetters(spec, bad_values)
     if setters:
         return Violation("runAsNonRoot != true", f"{setters} must not set securityContext.runAsNonRoot=false")
     if spec.security_context is not None and spec.security_context.run_as_non_root:
@@ -437,14 +445,16 @@ def _run_as_non_root(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | No
     names = _not_setting(spec, "run_as_non_root")
     if not names:
         return None
-    return Violation("runAsNonRoot != true", f"pod or {_named(names)} must set securityContext.runAsNonRoot=true")
+    return Violation(
+        "runAsNonRoot != true", f"pod or {_containers_text(names)} must set securityContext.runAsNonRoot=true"
+    )
 
 
 def _run_as_user(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
-    def bad(context: Context) -> tuple[str, ...]:
+    def bad_values(context: Context) -> tuple[str, ...]:
         return ("0",) if context.run_as_user == 0 else ()
 
-    setters = _FieldSetters(spec, bad)
+    setters = _FieldSetters(spec, bad_values)
     return Violation("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
 
 
@@ -456,8 +466,8 @@ def _seccomp_restricted(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
     names = _not_setting(spec, "seccomp_profile")
     if not names:
         return None
-    wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
-    return Violation("seccompProfile", f"pod or {_named(names)} {wanted}")
+    desired = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
+    return Violation("seccompProfile", f"pod or {_containers_text(names)} {desired}")
 
 
 CHECKS: Final = (

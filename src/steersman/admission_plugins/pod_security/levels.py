@@ -22,7 +22,7 @@ _WRONG_LEVEL: Final = f"must be one of {', '.join(_LEVELS)}"
 _WRONG_VERSION: Final = 'must be "latest" or "v1.x"'
 
 LATEST: Final = 1 << 30
-"""Minor version that stands for `latest`."""
+"""Minor version that represents `latest`."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,18})", re.ASCII)
@@ -129,17 +129,17 @@ def _read(
     level, minor = default
     good = False
     key = _PREFIX + mode
-    if (given := labels.get(key)) is not None:
+    if (text := labels.get(key)) is not None:
         try:
-            level, good = level_of(given), True
+            level, good = level_of(text), True
         except ValueError as error:
             level = otherwise
-            errors.append(invalid(_LABELS[key], given, str(error)))
+            errors.append(invalid(_LABELS[key], text, str(error)))
     key = f"{key}-version"
-    if (given := labels.get(key)) is not None:
+    if (text := labels.get(key)) is not None:
         try:
-            minor = minor_of(given)
+            minor = minor_of(text)
         except ValueError as error:
             minor = LATEST
-            errors.append(invalid(_LABELS[key], given, str(error)))
+            errors.append(invalid(_LABELS[key], text, str(error)))
     return LevelVersion(level, minor), good

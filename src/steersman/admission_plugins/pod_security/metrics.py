@@ -51,9 +51,9 @@ class PodSecurityMetrics:
 
     def count_evaluation(self, evaluation: Evaluation, attributes: Attributes) -> None:
         """Count an evaluation of a pod. As upstream, callers report only violations for audit and warn."""
-        mode, wanted, meets = evaluation
+        mode, level, meets = evaluation
         decision = "allow" if meets else "deny"
-        self._evaluations.inc((decision, wanted.level, _version(wanted), mode, *_about(attributes)))
+        self._evaluations.inc((decision, level.level, _version(level), mode, *_request_labels(attributes)))
 
     def count_privileged(self, attributes: Attributes) -> None:
         """Count a pod of a privileged namespace."""
@@ -66,23 +66,23 @@ class PodSecurityMetrics:
 
     def count_exemption(self, attributes: Attributes) -> None:
         """Count an exempt request."""
-        self._exemptions.inc(_about(attributes))
+        self._exemptions.inc(_request_labels(attributes))
 
     def count_error(self, attributes: Attributes, *, fatal: bool) -> None:
         """Count a request that could not be evaluated (`fatal`), or only by the strictest level because of bad labels."""
-        self._errors.inc(("true" if fatal else "false", *_about(attributes)))
+        self._errors.inc(("true" if fatal else "false", *_request_labels(attributes)))
 
 
-def _version(wanted: LevelVersion) -> str:
-    if wanted.minor == LATEST or wanted.level == PRIVILEGED:
+def _version(level: LevelVersion) -> str:
+    if level.minor == LATEST or level.level == PRIVILEGED:
         return "latest"
-    return f"v1.{wanted.minor}" if wanted.minor <= _NEWEST else "future"
+    return f"v1.{level.minor}" if level.minor <= _NEWEST else "future"
 
 
 _OPERATIONS: Final = {CREATE: "create", UPDATE: "update"}
 
 
-def _about(attributes: Attributes) -> tuple[str, str, str]:
+def _request_labels(attributes: Attributes) -> tuple[str, str, str]:
     action = attributes.action
     resource = "controller" if action.group else _RESOURCES.get(action.resource, "controller")
     return _OPERATIONS[attributes.operation], resource, action.subresource

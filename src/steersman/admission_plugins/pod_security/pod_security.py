@@ -203,10 +203,10 @@ class PodSecurity(Plugin):
             return
         labels = attributes.obj.metadata.labels
         modes = (("enforce", policy.enforce), ("audit", policy.audit), ("warn", policy.warn))
-        told = (f"{mode}={level}" for mode, level in modes if level.level != PRIVILEGED and labelled(labels, mode))
+        settings = (f"{mode}={level}" for mode, level in modes if level.level != PRIVILEGED and labelled(labels, mode))
         attributes.warn(
             f"namespace {quote(attributes.obj.metadata.name)} is exempt from Pod Security, "
-            f"and the policy ({', '.join(told)}) will be ignored"
+            f"and the policy ({', '.join(settings)}) will be ignored"
         )
 
     async def _warnings_about_existing_pods(self, namespace: str, enforce: LevelVersion) -> list[str]:
@@ -219,7 +219,7 @@ class PodSecurity(Plugin):
         checked = 0
         pace = _TimeLimit()
 
-        async def look(pod: Pod, *, is_large: bool) -> bool:
+        async def check_pod(pod: Pod, *, is_large: bool) -> bool:
             """Check a pod. Return True if more pods may be checked."""
             nonlocal checked
             if found := await offload_if(is_large, violations, enforce, pod.metadata, pod.spec):
@@ -242,11 +242,11 @@ class PodSecurity(Plugin):
                 continue
             if controller is not None:
                 controllers.add(controller)
-            if not await look(pod, is_large=is_large):
+            if not await check_pod(pod, is_large=is_large):
                 break
         else:
             for pod, is_large in others:
-                if not await look(pod, is_large=is_large):
+                if not await check_pod(pod, is_large=is_large):
                     break
         warnings = []
         if checked < total:
@@ -256,7 +256,7 @@ class PodSecurity(Plugin):
         if findings:
             text = f"existing pods in namespace {quote(namespace)} violate the new PodSecurity enforce level "
             warnings.append(text + quote(str(enforce)))
-        return warnings + sorted(f"{_some(names)}: {found}" for found, names in findings.items())
+        return warnings + sorted(f"{_first_and_count(names)}: {found}" for found, names in findings.items())
 
 
 class _TimeLimit:
@@ -272,7 +272,7 @@ class _TimeLimit:
         return time.monotonic() < self._end
 
 
-def _some(names: list[str]) -> str:
+def _first_and_count(names: list[str]) -> str:
     """Return the first name, and the number of the others."""
     more = len(names) - 1
     if not more:

@@ -114,7 +114,7 @@ class PolicyPlugin(Plugin):
         return not self._policies.is_known_to_be_empty
 
     async def _has_policies(self, attributes: Attributes) -> bool:
-        """Return True if policies exist and the request is not exempt. The policies are read anew if they have changed."""
+        """Return True if policies exist and the request is not exempt. Changed policies are reread."""
         policies = self._policies
         if policies.is_stale:
             await policies.refresh()
@@ -154,8 +154,8 @@ class PolicyPlugin(Plugin):
                 if params:
                     yield Invocation(policy, binding, matched, params)
 
-    def _is_selected(self, given: Policy | Binding, attributes: Attributes) -> bool:
-        return self._selectors.matches(attributes, given.namespace_selector, given.object_selector)
+    def _is_selected(self, definition: Policy | Binding, attributes: Attributes) -> bool:
+        return self._selectors.matches(attributes, definition.namespace_selector, definition.object_selector)
 
     async def _rules(self, policy: Policy) -> Any:
         """Return the compiled expressions of a policy."""
@@ -194,12 +194,12 @@ class PolicyPlugin(Plugin):
         plain: list[Any] = []
         for each in (attributes.obj, attributes.old):
             obj = None if each is None else await conversion.convert(attributes, each)
-            plain.append(None if obj is None else await offload(_plain, conversion, obj))
+            plain.append(None if obj is None else await offload(_plain_object, conversion, obj))
         obj, old = plain
         return expression_inputs(attributes, matched, obj, old, self._namespace(attributes))
 
 
-def _plain(conversion: VersionConversion, obj: Any) -> dict[str, Any]:
+def _plain_object(conversion: VersionConversion, obj: Any) -> dict[str, Any]:
     kind = conversion.kind
     return {"apiVersion": kind.api_version, "kind": kind.name, **kind.to_plain(obj)}
 

@@ -217,8 +217,8 @@ class _RequestMutation:
             return
         if large:
             mark_large()  # the account's work counted as small so far
-        made = await offload(_patched if is_patch else _applied, kind, plain)
-        attributes.obj = await conversion.convert_back(attributes, made)
+        patched = await offload(_patched if is_patch else _applied, kind, plain)
+        attributes.obj = await conversion.convert_back(attributes, patched)
 
     def finish(self) -> None:
         """Note a last change of the object, after all policies have been evaluated."""

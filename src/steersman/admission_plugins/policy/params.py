@@ -38,7 +38,7 @@ class ParamError(Exception):
         self.of_policy = of_policy
 
 
-def _shown(gvk: GroupVersionKind) -> str:
+def _kind_text(gvk: GroupVersionKind) -> str:
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
 
@@ -74,7 +74,7 @@ class Params:
         """Raise ParamError if the policy's kind of parameters is not served."""
         kind = policy.param_kind
         if kind is not None and not self._mapper.resources_for(kind):
-            text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
+            text = f"failed to find resource referenced by paramKind: '{_kind_text(kind)}'"
             raise ParamError(text, of_policy=True)
 
     async def collect(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:
@@ -131,13 +131,13 @@ class Params:
     async def plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
         """Return an object as plain data, cached until the object changes."""
         key = id(item.body), kind
-        kept = self._cached[key]
-        if kept is not None:
-            return kept[1]
-        made = await offload_if(is_large(item.body), _decode, served, item.body)
+        cached = self._cached[key]
+        if cached is not None:
+            return cached[1]
+        decoded = await offload_if(is_large(item.body), _decode, served, item.body)
         size = len(item.body)
-        self._cached.keep(key, (item.body, made), size)
-        return made
+        self._cached.keep(key, (item.body, decoded), size)
+        return decoded
 
 
 def _decode(served: ServedResource, body: bytes) -> Plain:

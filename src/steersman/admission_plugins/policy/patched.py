@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.api.index import MODULES
-from steersman.kinds.built_in import find
+from steersman.kinds.built_in import find_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode_in_order, encode_sorted
 from steersman.machinery.codec.strict import DecodeError
@@ -39,13 +39,13 @@ def decode_patched(kind: Kind[Any], plain: Any) -> Any:
     """
     data = encode_in_order(plain)
     if is_too_deep(data):
-        raise internal("the object that a patch has made is nested too deeply")
+        raise internal("the patched object is nested too deeply")
     check_count(data)
-    made = _stated_kind(plain)
+    stated_kind = _stated_kind(plain)
     if kind.is_open:
-        _check_custom(kind, made, plain)
-    elif (said := _with_defaults(made, kind)) != kind.gvk:
-        raise internal(_conversion_error(kind, said, data))
+        _check_custom(kind, stated_kind, plain)
+    elif (stated := _with_defaults(stated_kind, kind)) != kind.gvk:
+        raise internal(_conversion_error(kind, stated, data))
     try:
         return _decode(kind, data)
     except DecodeError as error:
@@ -78,9 +78,9 @@ def _stated_kind(plain: Any) -> tuple[GroupVersion, str]:
         raise internal(error) from None
 
 
-def _check_custom(kind: Kind[Any], said: tuple[GroupVersion, str], plain: dict[str, Any]) -> None:
+def _check_custom(kind: Kind[Any], stated: tuple[GroupVersion, str], plain: dict[str, Any]) -> None:
     """Raise StatusError for a custom resource of another kind or version, or without a kind."""
-    version, name = said
+    version, name = stated
     if not name:
         raise internal(f"Object 'Kind' is missing in '{encode_sorted(plain).decode()}'")
     if version != kind.gvk.group_version:
@@ -96,21 +96,21 @@ def _check_custom(kind: Kind[Any], said: tuple[GroupVersion, str], plain: dict[s
         raise invalid(GroupKind(kind.group, name), called if isinstance(called, str) else "", (error,))
 
 
-def _with_defaults(said: tuple[GroupVersion, str], kind: Kind[Any]) -> GroupVersionKind:
+def _with_defaults(stated: tuple[GroupVersion, str], kind: Kind[Any]) -> GroupVersionKind:
     """Return the stated kind of an object; missing parts are those of `kind`."""
-    version, name = said
+    version, name = stated
     return (version if version.version else kind.gvk.group_version).with_kind(name or kind.name)
 
 
-def _conversion_error(kind: Kind[Any], said: GroupVersionKind, data: bytes) -> str:
+def _conversion_error(kind: Kind[Any], stated: GroupVersionKind, data: bytes) -> str:
     """Return the error text for an object whose kind was changed by a patch."""
-    other = find(said)
+    other = find_built_in(stated)
     if other is None:
-        return f'no kind "{said.kind}" is registered for version "{said.group_version}" in scheme "{_SCHEME}"'
+        return f'no kind "{stated.kind}" is registered for version "{stated.group_version}" in scheme "{_SCHEME}"'
     try:
         _decode(other, data)
     except DecodeError as error:
         return str(error)
     package = MODULES.get((kind.group, kind.version), kind.group).partition(".")[0]
     internal_type = f"{'core' if package == 'events' else package}.{kind.name}"
-    return f"failed to convert object: converting ({said.version}.{said.kind}) to ({internal_type}): unknown conversion"
+    return f"failed to convert object: converting ({stated.version}.{stated.kind}) to ({internal_type}): unknown conversion"

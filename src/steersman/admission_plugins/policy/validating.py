@@ -101,8 +101,8 @@ class _RequestEvaluation:
         judgements = []
         for param in invocation.params:
             await self._time_slice.pause_if_over()
-            given = inputs if param is None else inputs.with_params(await param.plain())
-            judgements.append(await self._answers.run(rules.evaluate, given, self._answers))
+            with_param = inputs if param is None else inputs.with_params(await param.plain())
+            judgements.append(await self._answers.run(rules.evaluate, with_param, self._answers))
         for judgement in judgements:
             if judgement.match is not None:
                 plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)

@@ -35,12 +35,12 @@ class PodEvaluator(Evaluator):
         silent: dict[str, set[str]] = {}
         for container in (*(obj.spec.containers or ()), *obj.spec.init_containers):
             resources = container.resources
-            said = {prefix + name for name in resources.requests for prefix in ("", REQUESTS)}
-            said.update(LIMITS + name for name in resources.limits)
-            for name in needed - said:
+            specified = {prefix + name for name in resources.requests for prefix in ("", REQUESTS)}
+            specified.update(LIMITS + name for name in resources.limits)
+            for name in needed - specified:
                 silent.setdefault(name, set()).add(container.name)
-        told = (f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
-        return f"must specify {'; '.join(told)}" if silent else ""
+        missing = (f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+        return f"must specify {'; '.join(missing)}" if silent else ""
 
     async def usage(self, obj: Any, namespace: str) -> Amounts:
         return await offload(pod_usage, obj)

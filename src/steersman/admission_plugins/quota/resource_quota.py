@@ -357,13 +357,13 @@ def _charged(account: QuotaSnapshot, requested: Amounts, attributes: Attributes)
         exceeded = sorted(name for name, amount in sums.items() if amount > parse(hard[name]))
         if exceeded:
             raise attributes.forbid(
-                f"exceeded quota: {account.name}, requested: {_shown(requested, exceeded)}, "
-                f"used: {_shown(used, exceeded)}, limited: {_shown(hard, exceeded)}"
+                f"exceeded quota: {account.name}, requested: {_amounts_text(requested, exceeded)}, "
+                f"used: {_amounts_text(used, exceeded)}, limited: {_amounts_text(hard, exceeded)}"
             )
     return replace(account, used=used | {name: str(amount) for name, amount in sums.items()})
 
 
-def _shown(amounts: Amounts | dict[str, str], names: Iterable[str]) -> str:
+def _amounts_text(amounts: Amounts | dict[str, str], names: Iterable[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
 
 

@@ -33,7 +33,7 @@ from steersman.work.offloading import offload, offload_if
 _UNAVAILABLE: Final = 503
 _BAD_REQUEST: Final = 400
 _INTERNAL: Final = 500
-_UNDECODABLE: Final = "its answer cannot be read"
+_UNDECODABLE: Final = "its response cannot be decoded"
 
 
 class CallFailed(Exception):
@@ -96,7 +96,7 @@ class Caller:
             # A response may be large even for a small object.
             verdict = await offload_if(is_large_review(answer), _decode, answer, hook, uid, self._mutating)
         except StatusError as error:
-            logged = f"it has answered with {error.code}"
+            logged = f"its response has the status code {error.code}"
             raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code, logged=logged) from None
         except WebhookError as error:
             raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE) from None

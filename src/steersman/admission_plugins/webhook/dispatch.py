@@ -145,10 +145,10 @@ class WebhookPlugin(Plugin):
     async def _versioned_objects(self, attributes: Attributes, matched: MatchedResource) -> VersionedObjects:
         """Return the objects in the version that a webhook's rule matched. Raises StatusError."""
         conversion = self._conversions.find(attributes, matched)
-        made: list[Any] = []
+        versioned: list[Any] = []
         documents: list[bytes | None] = []
         for each in (attributes.obj, attributes.old):
             obj = None if each is None else await conversion.convert(attributes, each)
-            made.append(obj)
+            versioned.append(obj)
             documents.append(None if obj is None else await offload(conversion.encode, obj))
-        return VersionedObjects(conversion, *made, *documents)
+        return VersionedObjects(conversion, *versioned, *documents)

@@ -25,10 +25,10 @@ _WITHOUT_SIDE_EFFECTS: Final = frozenset({"None", "NoneOnDryRun"})
 class Conditions:
     """The matchConditions of a webhook, compiled at their first evaluation."""
 
-    __slots__ = ("_given", "_ignores_failures", "compiled")
+    __slots__ = ("_conditions", "_ignores_failures", "compiled")
 
-    def __init__(self, given: Sequence[MatchCondition], *, ignores_failures: bool) -> None:
-        self._given: Final = tuple(given)
+    def __init__(self, conditions: Sequence[MatchCondition], *, ignores_failures: bool) -> None:
+        self._conditions: Final = tuple(conditions)
         self._ignores_failures: Final = ignores_failures
         self.compiled: MatchConditions | None = None
 
@@ -40,7 +40,7 @@ class Conditions:
         from steersman.admission_rules.match_conditions import MatchConditions  # most servers never need this import
 
         policy = "Ignore" if self._ignores_failures else "Fail"
-        found = self.compiled = MatchConditions(self._given, failure_policy=policy)
+        found = self.compiled = MatchConditions(self._conditions, failure_policy=policy)
         return found
 
 
@@ -73,11 +73,11 @@ def _hooks_of(configuration: Any) -> tuple[Entry[Hook], ...]:
     seen: dict[str, int] = {}
     for webhook in configuration.webhooks:
         number = seen[webhook.name] = seen.get(webhook.name, -1) + 1
-        found.append(_entry(configuration.metadata.name, number, webhook))
+        found.append(_hook_entry(configuration.metadata.name, number, webhook))
     return tuple(found)
 
 
-def _entry(configuration: str, number: int, webhook: MutatingWebhook | ValidatingWebhook) -> Entry[Hook]:
+def _hook_entry(configuration: str, number: int, webhook: MutatingWebhook | ValidatingWebhook) -> Entry[Hook]:
     effects = webhook.side_effects
     hook = Hook(
         name=webhook.name,
@@ -99,13 +99,13 @@ def _entry(configuration: str, number: int, webhook: MutatingWebhook | Validatin
 
 
 def _conditions(webhook: MutatingWebhook | ValidatingWebhook) -> Conditions | None:
-    given = webhook.match_conditions
-    return Conditions(given, ignores_failures=webhook.failure_policy == "Ignore") if given else None
+    conditions = webhook.match_conditions
+    return Conditions(conditions, ignores_failures=webhook.failure_policy == "Ignore") if conditions else None
 
 
 def _client(webhook: MutatingWebhook | ValidatingWebhook) -> ClientConfig | None:
-    given = webhook.client_config
-    return client_config_of(given) if given.service is not None or given.url else None
+    config = webhook.client_config
+    return client_config_of(config) if config.service is not None or config.url else None
 
 
 HOOKS: Final[Reading[tuple[Entry[Hook], ...]]] = Reading(_hooks_of, "metadata.name", "webhooks")

@@ -20,7 +20,7 @@ from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.admission_plugins.webhook.review import Verdict, denial_error
 from steersman.audit.documents import as_go_escapes
 from steersman.audit.policy import Level
-from steersman.kinds.built_in import find
+from steersman.kinds.built_in import find_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.codec.strict import DecodeError, decode_untyped
@@ -270,11 +270,11 @@ def _kind_of(patched: Any, own: Kind[Any], versions: Conversions) -> Kind[Any]:
     """Return the kind that a document states, `own` if it states none. Raises StatusError 500 for an unknown kind."""
     if not isinstance(patched, dict) or (patched.get("apiVersion"), patched.get("kind")) == (own.api_version, own.name):
         return own
-    said = patched.get("apiVersion"), patched.get("kind")
-    api_version, name = (each if isinstance(each, str) else "" for each in said)
+    type_meta = patched.get("apiVersion"), patched.get("kind")
+    api_version, name = (each if isinstance(each, str) else "" for each in type_meta)
     group, _, version = api_version.rpartition("/")
     gvk = GroupVersionKind(group, version, name)
-    found = None if own.is_open else find(gvk)
+    found = None if own.is_open else find_built_in(gvk)
     if found is None:
         raise internal(no_kind_registered(name, api_version))
     return versions.served_kind(gvk) or found
@@ -284,7 +284,7 @@ def _decode_patched(patched: Any, kind: Kind[Any]) -> Any:
     """Return the object in a document. Raises StatusError 500."""
     data = encode_in_order(patched)
     if is_too_deep(data):
-        raise internal("the object that a patch has made is nested too deeply")
+        raise internal("the patched object is nested too deeply")
     check_count(data)
     return _decode(data, kind)
 

@@ -83,9 +83,9 @@ def _check(review: AdmissionReview, response: AdmissionResponse, uid: str, *, mu
     if response.uid != uid:
         raise InvalidAnswer(f"expected response.uid={quote(uid)}, got {quote(response.uid)}")
     found = f"{review.api_version or '/'}, Kind={review.kind}"
-    wanted = f"{_GROUP}/v1, Kind={_KIND}"
-    if found != wanted:
-        raise InvalidAnswer(f"expected webhook response of {wanted}, got {found}")
+    wanted_kind = f"{_GROUP}/v1, Kind={_KIND}"
+    if found != wanted_kind:
+        raise InvalidAnswer(f"expected webhook response of {wanted_kind}, got {found}")
     if not mutating:
         if response.patch:
             raise InvalidAnswer("validating webhook may not return response.patch")
@@ -102,13 +102,13 @@ def _check(review: AdmissionReview, response: AdmissionResponse, uid: str, *, mu
 
 def denial_error(name: str, status: Status | None) -> StatusError:
     """Return the error of a denied request: the webhook's own Status, with the webhook's name before the message."""
-    given = status or Status()
+    stated = status or Status()
     denied = f"admission webhook {quote(name)} denied the request"
-    why = given.message or given.reason
+    why = stated.message or stated.reason
     text = f"{denied}: {why}" if why else f"{denied} without explanation"
-    error = StatusError(min(max(given.code, _BAD_REQUEST), _MOST), given.reason, text)
-    error.continue_token = given.metadata.continue_
-    details = given.details
+    error = StatusError(min(max(stated.code, _BAD_REQUEST), _MOST), stated.reason, text)
+    error.continue_token = stated.metadata.continue_
+    details = stated.details
     if details is None:
         error.details_present = False
         return error

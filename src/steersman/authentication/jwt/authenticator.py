@@ -166,7 +166,7 @@ class IssuerAuthenticator:
             if isinstance(claims, dict) and not self._mapper.has_expressions and not self._has_to_ask(claims):
                 return self._identity(self._mapper.user(claims), audiences, began)
         except AuthenticationError:
-            self._metrics.judged(times.monotonic() - began, is_good=False)
+            self._metrics.observe(times.monotonic() - began, is_good=False)
             raise
         return self._wait(claims, audiences, began)
 
@@ -182,7 +182,7 @@ class IssuerAuthenticator:
                 await self._distributed.expand(claims)
             return self._identity(await self._user(claims), audiences, began)
         except AuthenticationError:
-            self._metrics.judged(times.monotonic() - began, is_good=False)
+            self._metrics.observe(times.monotonic() - began, is_good=False)
             raise
 
     async def _user(self, claims: dict[str, Any]) -> UserInfo:
@@ -191,7 +191,7 @@ class IssuerAuthenticator:
         return await current().for_user(whose).offload(self._mapper.user, claims)
 
     def _identity(self, user: UserInfo, audiences: tuple[str, ...], began: float) -> TokenIdentity:
-        self._metrics.judged(times.monotonic() - began, is_good=True)
+        self._metrics.observe(times.monotonic() - began, is_good=True)
         return TokenIdentity(authenticated(user), audiences)
 
     def _verifier(self, issuer: str) -> Verifier | None:

@@ -58,7 +58,7 @@ class IssuerMetrics:
         self._metrics = metrics
         self._issuer = issuer
 
-    def judged(self, seconds: float, *, is_good: bool) -> None:
+    def observe(self, seconds: float, *, is_good: bool) -> None:
         """Count an authentication."""
         self._metrics.latency.observe(seconds, ("success" if is_good else "failure", self._issuer))
 

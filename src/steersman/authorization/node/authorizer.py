@@ -38,7 +38,7 @@ class NodeAuthorizer:
     def __init__(self, graph: Graph, rules: Iterable[PolicyRule]) -> None:
         self._rules = RuleIndex(rules)
         self._related = _relations(graph)
-        self._judges: Mapping[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
+        self._checks: Mapping[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
             ("", "secrets"): self._read_one,
             ("", "configmaps"): self._read_one,
             ("", "persistentvolumeclaims"): self._claim,
@@ -65,7 +65,7 @@ class NodeAuthorizer:
             return _undecided(f"unknown node for user {quote(attributes.user.name)}")
         action = attributes.action
         if attributes.path is None:
-            judge = self._judges.get((action.group, action.resource))
+            judge = self._checks.get((action.group, action.resource))
             if judge is not None:
                 return judge(node, attributes)
             return _ALLOWED if self._rule_allows(attributes) else _NO_OPINION

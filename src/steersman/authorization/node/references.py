@@ -28,7 +28,7 @@ class PodReferences(NamedTuple):
 
     node: str
     references: tuple[Reference, ...]
-    settled: str = ""
+    final_uid: str = ""
     """The pod's uid if its references can no longer change; otherwise ""."""
 
 
@@ -192,7 +192,7 @@ def pod_references(name: str, body: bytes, before: PodReferences | None = None) 
     if not node:
         return _NOTHING
     uid = outline.metadata.uid if outline.is_settled else ""
-    if before is not None and uid and before.settled == uid and before.node == node:
+    if before is not None and uid and before.final_uid == uid and before.node == node:
         return before
     return PodReferences(intern(node), _references(name, _DECODE_POD(body)), uid)
 

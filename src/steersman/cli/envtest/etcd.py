@@ -244,7 +244,7 @@ class Service:
         else:
             self._claimed_by = connection
             self._heads[connection] = b""
-            self._send(connection, "200 OK", self._lent(), keep=True)
+            self._send(connection, "200 OK", self._claim_answer(), keep=True)
             return
         self._end(connection)
 
@@ -275,7 +275,7 @@ class Service:
             self._end(holder)
         return not gone
 
-    def _lent(self) -> bytes:
+    def _claim_answer(self) -> bytes:
         import json  # takes a third of the start
 
         return json.dumps({"dataDir": os.path.abspath(self._folder), "fsync": self._fsync}).encode()

@@ -14,7 +14,7 @@ import click
 
 from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
-from steersman.cli.merged_context import take_out
+from steersman.cli.merged_context import remove_contexts
 from steersman.cli.paths import AbsolutePath, cluster_data_dir, default_data_dir
 from steersman.cli.serve import Service, fail, os_error_line, run
 from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
@@ -206,11 +206,11 @@ def down(data_dir: Path) -> None:
             fail(f"process {found.pid} has not ended after {_PATIENCE:.0f} s")
         time.sleep(0.02)
     click.echo("ended")
-    _take_out_context(data_dir)
+    _remove_context(data_dir)
 
 
-def _take_out_context(folder: Path) -> None:
-    for name, path in take_out(folder):
+def _remove_context(folder: Path) -> None:
+    for name, path in remove_contexts(folder):
         click.echo(f"context {name} was removed from {path}")
 
 

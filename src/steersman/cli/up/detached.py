@@ -56,7 +56,7 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
         os.dup2(output, 2)
         os.close(output)
         write_pid(claimed)
-        serve(lambda address: _tell(writer, f"{ready_line(address)} log={log}"))
+        serve(lambda address: _report_ready(writer, f"{ready_line(address)} log={log}"))
         sys.exit(0)
     os.close(writer)
     os.close(output)
@@ -77,7 +77,7 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
     return line
 
 
-def _tell(writer: int, line: str) -> None:
+def _report_ready(writer: int, line: str) -> None:
     print(line, flush=True)
     os.write(writer, line.encode() + b"\n")
     os.close(writer)

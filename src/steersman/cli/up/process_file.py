@@ -66,10 +66,10 @@ def new_folder_taken_back(folder: Path) -> Iterator[None]:
     finally:
         if not was_there and os.getpid() == process:
             with contextlib.suppress(OSError):
-                _take_away(folder)
+                _remove_if_empty(folder)
 
 
-def _take_away(folder: Path) -> None:
+def _remove_if_empty(folder: Path) -> None:
     if not _WITHOUT_DATA.issuperset(os.listdir(folder)):
         return
     claimed = claim(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from steersman.cli.merged_context import take_out
+from steersman.cli.merged_context import remove_contexts
 from steersman.cli.paths import cluster_data_dir
 from steersman.cli.serve import fail
 from steersman.cli.up.process_file import claim, running
@@ -24,7 +24,7 @@ def reset(data_dir: Path, yes: bool) -> None:
     The next start creates new ones, so that earlier kubeconfigs become useless. The context in the user's kubeconfig is
     removed. Other files in the folder stay, as does data in etcd.
     """
-    if not any(_made_in(data_dir)):
+    if not any(_created_files(data_dir)):
         fail(f"{data_dir} has no data of a cluster or server")
     if not yes:
         if not sys.stdin.isatty():
@@ -53,10 +53,10 @@ def _delete(folder: Path) -> None:
         lock = FileLock(folder / FILE)
     except (StorageLocked, OSError) as error:
         fail(str(error))
-    for name, path in take_out(folder):
+    for name, path in remove_contexts(folder):
         click.echo(f"context {name} was removed from {path}")
     try:
-        for each in list(_made_in(folder)):
+        for each in list(_created_files(folder)):
             each.unlink()
     except OSError as error:
         fail(f"cannot delete {error.filename}: {error.strerror}")
@@ -64,18 +64,18 @@ def _delete(folder: Path) -> None:
         lock.release()
 
 
-def _made_in(folder: Path) -> Iterator[Path]:
+def _created_files(folder: Path) -> Iterator[Path]:
     """Yield the files in a folder that a server or cluster has created."""
     try:
         found = sorted(folder.iterdir())
     except OSError:
         return
     for each in found:
-        if _is_made(each.name) and (each.is_symlink() or each.is_file()):
+        if _is_created_name(each.name) and (each.is_symlink() or each.is_file()):
             yield each
 
 
-def _is_made(name: str) -> bool:
+def _is_created_name(name: str) -> bool:
     """Return True if a server creates files of this name.
 
     Locks, SQLite's logs and renamed files have such a name with a suffix after `.` or `-`.

@@ -106,30 +106,30 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             self.queue.add_after(key, self._settings.sync_period)
 
     async def sync(self, key: Key) -> None:
-        known = self._hpas.get(*key)
-        if known is None:
+        cached = self._hpas.get(*key)
+        if cached is None:
             return
         try:
-            await self._reconcile(key, known)
+            await self._reconcile(key, cached)
         except (_Failed, StatusError, Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
             logger.debug("%s: %s", self.name, error)
         finally:
             if self._hpas.get(*key) is not None:
                 self.queue.add_after(key, self._settings.sync_period)
 
-    async def _reconcile(self, key: Key, known: HorizontalPodAutoscaler) -> None:
-        hpa = deep_copy(known)
-        this = _Reconciliation(key, hpa, known.status, self._histories.setdefault(key, History()))
+    async def _reconcile(self, key: Key, cached: HorizontalPodAutoscaler) -> None:
+        hpa = deep_copy(cached)
+        this = _Reconciliation(key, hpa, cached.status, self._histories.setdefault(key, History()))
         this.resource, scale = await self._scale_of(this)
         current = scale.spec.replicas
         this.history.record_initial(current, times.unix_now())
-        wanted, reason, failed = await self._decide(this, scale)
-        if wanted is None:
-            wanted = current
-            _set_status(this, current, wanted)
+        desired, reason, failed = await self._decide(this, scale)
+        if desired is None:
+            desired = current
+            _set_status(this, current, desired)
         else:
-            await self._rescale(this, scale, wanted, reason)
-            _set_status(this, current, wanted, rescaled=True)
+            await self._rescale(this, scale, desired, reason)
+            _set_status(this, current, desired, rescaled=True)
         await self._write_status(this)
         if failed:
             raise _Failed(failed)
@@ -151,29 +151,29 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         _set_condition(this, "AbleToScale", "True", "SucceededGetScale", text)
         return resource, scale
 
-    async def _rescale(self, this: _Reconciliation, scale: Scale, wanted: int, reason: str) -> None:
+    async def _rescale(self, this: _Reconciliation, scale: Scale, desired: int, reason: str) -> None:
         current = scale.spec.replicas
         try:
-            await self._write_scale(this, scale, wanted)
+            await self._write_scale(this, scale, desired)
         except (StatusError, Unreachable) as error:
             self._record_event(
-                this, "Warning", "FailedRescale", f"New size: {wanted}; reason: {reason}; error: {error}"
+                this, "Warning", "FailedRescale", f"New size: {desired}; reason: {reason}; error: {error}"
             )
             text = f"the HPA controller was unable to update the target scale: {error}"
             _set_condition(this, "AbleToScale", "False", "FailedUpdateScale", text)
             _set_status(this, current, this.hpa.status.desired_replicas)
             await self._write_ignoring_errors(this)
             raise _Failed(str(error)) from None
-        text = f"the HPA controller was able to update the target scale to {wanted}"
+        text = f"the HPA controller was able to update the target scale to {desired}"
         _set_condition(this, "AbleToScale", "True", "SucceededRescale", text)
-        self._record_event(this, "Normal", "SuccessfulRescale", f"New size: {wanted}; reason: {reason}")
-        this.history.scaled(this.hpa.spec.behavior, current, wanted, times.unix_now())
+        self._record_event(this, "Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}")
+        this.history.scaled(this.hpa.spec.behavior, current, desired, times.unix_now())
 
-    async def _write_scale(self, this: _Reconciliation, scale: Scale, wanted: int) -> None:
+    async def _write_scale(self, this: _Reconciliation, scale: Scale, desired: int) -> None:
         assert this.resource is not None
         scale = deep_copy(scale)
         for attempt in range(_MAX_ATTEMPTS):
-            scale.spec.replicas = wanted
+            scale.spec.replicas = desired
             try:
                 await put_scale(self.client, this.resource, scale)
                 return
@@ -197,25 +197,27 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         if current < this.least:
             return this.least, "Current number of replicas below Spec.MinReplicas", ""
         found = await self._measure(this, scale)
-        wanted, name = (found.replicas, found.name) if found.replicas > 0 else (0, "")
-        reason = f"{name} above target" if wanted > current else "All metrics below target" if wanted < current else ""
+        desired, name = (found.replicas, found.name) if found.replicas > 0 else (0, "")
+        reason = (
+            f"{name} above target" if desired > current else "All metrics below target" if desired < current else ""
+        )
         bounds = Bounds(current, this.least, most)
-        allowed = self._allowed_by_rules(this, wanted, bounds)
+        allowed = self._allowed_by_rules(this, desired, bounds)
         return (None if allowed == current else allowed), reason, found.error
 
-    def _allowed_by_rules(self, this: _Reconciliation, wanted: int, bounds: Bounds) -> int:
+    def _allowed_by_rules(self, this: _Reconciliation, desired: int, bounds: Bounds) -> int:
         rules, now = this.hpa.spec.behavior, times.unix_now()
         if rules is None:
-            stable = this.history.stabilized(wanted, self._settings.downscale_stabilization, now)
+            stable = this.history.stabilized(desired, self._settings.downscale_stabilization, now)
             reason, message = "ScaleDownStabilized", history.HIGHER
             allowed = history.limited(stable, bounds)
         else:
             rules = deep_copy(rules)
             if rules.scale_down is not None and rules.scale_down.stabilization_window_seconds is None:
                 rules.scale_down.stabilization_window_seconds = int(self._settings.downscale_stabilization)
-            stable, reason, message = this.history.stabilized_by(rules, wanted, bounds.current, now)
+            stable, reason, message = this.history.stabilized_by(rules, desired, bounds.current, now)
             allowed = this.history.limited_by(rules, stable, bounds, now)
-        if stable == wanted:
+        if stable == desired:
             reason, message = "ReadyForNewScale", "recommended size matches current size"
         _set_condition(this, "AbleToScale", "True", reason, message)
         is_limited = "False" if allowed.replicas == stable else "True"
@@ -228,7 +230,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             selector = self._selector(this, scale.status.selector)
         except NoProposal as error:
             raise await self._unmeasured(this, scale, None, str(error)) from None
-        of = ScaleTarget(
+        scale_target = ScaleTarget(
             this.key[0],
             scale.spec.replicas,
             scale.status.replicas,
@@ -238,7 +240,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         readiness = Readiness(
             times.unix_now(), self._settings.cpu_initialization_period, self._settings.initial_readiness_delay
         )
-        evaluation = Evaluation(self._metrics, of, self._tolerances(this.hpa), readiness)
+        evaluation = Evaluation(self._metrics, scale_target, self._tolerances(this.hpa), readiness)
         specs = this.hpa.spec.metrics
         found: list[Evaluated] = []
         statuses: list[MetricStatus] = []
@@ -306,7 +308,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         pods = self._selected(namespace, selector)
         selecting = self._selectors.selecting(namespace, (pod.metadata.labels for pod in pods))
         if len(selecting) > 1:
-            shown = " ".join(f"{of}/{name}" for of, name in selecting)
+            shown = " ".join(f"{scale_target}/{name}" for scale_target, name in selecting)
             why = f"pods by selector {text} are controlled by multiple HPAs: [{shown}]"
             raise self._bad_selector(this, "AmbiguousSelector", why)
         return selector

@@ -70,8 +70,8 @@ class ScaleTarget(Struct, frozen=True):
     """The scaled object: its desired and actual replicas, and its pods."""
 
     namespace: str
-    wanted: int
-    counted: int
+    desired: int
+    actual: int
     selector: str
     pods: Callable[[], Sequence[Pod]]
 
@@ -79,9 +79,11 @@ class ScaleTarget(Struct, frozen=True):
 class Evaluation:
     """Evaluates the metrics of one autoscaler at one moment."""
 
-    def __init__(self, client: MetricsClient, of: ScaleTarget, tolerances: Tolerances, readiness: Readiness) -> None:
+    def __init__(
+        self, client: MetricsClient, scale_target: ScaleTarget, tolerances: Tolerances, readiness: Readiness
+    ) -> None:
         self._client = client
-        self._of = of
+        self._scale_target = scale_target
         self._tolerances = tolerances
         self._readiness = readiness
 
@@ -96,8 +98,8 @@ class Evaluation:
             try:
                 proposal, value, name = await self._resource(resource.name, resource.target, "")
             except NoProposal as error:
-                whole = f"failed to get {resource.name} resource metric value: {error}"
-                raise MetricFailed(whole, "FailedGetResourceMetric", str(error)) from None
+                message = f"failed to get {resource.name} resource metric value: {error}"
+                raise MetricFailed(message, "FailedGetResourceMetric", str(error)) from None
             resource_status = ResourceMetricStatus(name=resource.name, current=value)
             return Evaluated(proposal.replicas, name, MetricStatus(type="Resource", resource=resource_status))
         if spec.type == "ContainerResource" and spec.container_resource is not None:
@@ -105,8 +107,8 @@ class Evaluation:
             try:
                 proposal, value, name = await self._resource(part.name, part.target, part.container)
             except NoProposal as error:
-                whole = f"failed to get {part.container} container metric value: {error}"
-                raise MetricFailed(whole, "FailedGetContainerResourceMetric", str(error)) from None
+                message = f"failed to get {part.container} container metric value: {error}"
+                raise MetricFailed(message, "FailedGetContainerResourceMetric", str(error)) from None
             status = ContainerResourceMetricStatus(name=part.name, container=part.container, current=value)
             return Evaluated(proposal.replicas, name, MetricStatus(type="ContainerResource", container_resource=status))
         if spec.type == "External" and spec.external is not None:
@@ -131,26 +133,28 @@ class Evaluation:
         value = MetricValueStatus(average_value=usage, average_utilization=found.utilization)
         if wants_amount:
             return found, value, f"{name} resource"
-        of = "container resource" if container else "resource"
-        return found, value, f"{name} {of} utilization (percentage of request)"
+        scale_target = "container resource" if container else "resource"
+        return found, value, f"{name} {scale_target} utilization (percentage of request)"
 
     async def _usage(self, name: str, target: MetricTarget, container: str) -> Proposal:
-        of = self._of
+        scale_target = self._scale_target
         try:
-            metrics = await self._client.get_resource_metrics(of.namespace, of.selector, name, container)
+            metrics = await self._client.get_resource_metrics(
+                scale_target.namespace, scale_target.selector, name, container
+            )
         except NoProposal as error:
             raise NoProposal(f"unable to get metrics for resource {name}: {error}") from None
         pods = self._pods()
         grouped = await self._grouped(pods, metrics, name)
         counted = replicas.counted_metrics(metrics, grouped)
         if target.average_value is not None:
-            wanted = Target(_milli(target.average_value))
+            target_value = Target(_milli(target.average_value))
         else:
             requests: dict[str, int] = {}
             async for part in time_sliced(_parts(pods)):
                 requests |= replicas.requests_of(part, container, name)
-            wanted = UtilizationTarget(target.average_utilization or 0, requests)
-        return replicas.propose_for_pods(of.wanted, counted, wanted, self._tolerances, grouped)
+            target_value = UtilizationTarget(target.average_utilization or 0, requests)
+        return replicas.propose_for_pods(scale_target.desired, counted, target_value, self._tolerances, grouped)
 
     async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
         """Return the pods grouped by readiness and metrics, in time slices."""
@@ -165,22 +169,22 @@ class Evaluation:
             selector = _selector(metric.selector)
             try:
                 metrics = await self._client.get_pod_metrics(
-                    self._of.namespace, self._of.selector, metric.name, selector
+                    self._scale_target.namespace, self._scale_target.selector, metric.name, selector
                 )
             except NoProposal as error:
                 raise NoProposal(f"unable to get metric {metric.name}: {error}") from None
             target = Target(_milli(source.target.average_value or "0"))
             grouped = await self._grouped(self._pods(), metrics, "")
             counted = replicas.counted_metrics(metrics, grouped)
-            proposal = replicas.propose_for_pods(self._of.wanted, counted, target, self._tolerances, grouped)
+            proposal = replicas.propose_for_pods(self._scale_target.desired, counted, target, self._tolerances, grouped)
         except NoProposal as error:
-            whole = f"failed to get pods metric value: {error}"
-            raise MetricFailed(whole, "FailedGetPodsMetric", str(error)) from None
+            message = f"failed to get pods metric value: {error}"
+            raise MetricFailed(message, "FailedGetPodsMetric", str(error)) from None
         status = PodsMetricStatus(metric=_identifier(metric), current=_average(proposal.usage))
         return Evaluated(proposal.replicas, f"pods metric {metric.name}", MetricStatus(type="Pods", pods=status))
 
     def _pods(self) -> Sequence[Pod]:
-        pods = self._of.pods()
+        pods = self._scale_target.pods()
         if not pods:
             raise NoProposal("no pods returned by selector while calculating replica count")
         return pods
@@ -194,7 +198,7 @@ class Evaluation:
             if target.type == "Value" and target.value is not None:
                 usage = await self._of_object(source, selector)
                 proposal = replicas.propose_for_value(
-                    self._of.wanted, usage, _milli(target.value), self._tolerances, self._of.pods
+                    self._scale_target.desired, usage, _milli(target.value), self._tolerances, self._scale_target.pods
                 )
                 value, name = _value(proposal.usage), f"{source.described_object.kind} metric {metric.name}"
             elif target.type == "AverageValue" and target.average_value is not None:
@@ -213,14 +217,14 @@ class Evaluation:
             usage = await self._of_object(source, selector)
         except NoProposal as error:
             raise _object_failed(f"failed to get {source.metric.name} object metric: {error}", str(error)) from None
-        return replicas.propose_for_value_per_pod(self._of.counted, usage, target, self._tolerances)
+        return replicas.propose_for_value_per_pod(self._scale_target.actual, usage, target, self._tolerances)
 
     async def _of_object(self, source: ObjectMetricSource, selector: str) -> int:
-        of, namespace = source.described_object, self._of.namespace
+        scale_target, namespace = source.described_object, self._scale_target.namespace
         try:
-            return await self._client.get_object_metric(namespace, of, source.metric.name, selector)
+            return await self._client.get_object_metric(namespace, scale_target, source.metric.name, selector)
         except NoProposal as error:
-            text = f"unable to get metric {source.metric.name}: {of.kind} on {namespace} {of.name}/{error}"
+            text = f"unable to get metric {source.metric.name}: {scale_target.kind} on {namespace} {scale_target.name}/{error}"
             raise NoProposal(text) from None
 
     async def _external(self, source: ExternalMetricSource) -> Evaluated:
@@ -245,7 +249,7 @@ class Evaluation:
         return Evaluated(proposal.replicas, name, MetricStatus(type="External", external=status))
 
     async def _external_usage(self, metric: MetricIdentifier) -> int:
-        namespace, selector = self._of.namespace, _selector(metric.selector)
+        namespace, selector = self._scale_target.namespace, _selector(metric.selector)
         try:
             return replicas.total(await self._client.get_external_metric(namespace, metric.name, selector))
         except NoProposal as error:
@@ -253,10 +257,14 @@ class Evaluation:
             raise NoProposal(f"unable to get external metric {where}: {error}") from None
 
     def _of_external(self, usage: int, target: MetricTarget) -> Proposal:
-        of = self._of
+        scale_target = self._scale_target
         if target.average_value is not None:
-            return replicas.propose_for_value_per_pod(of.counted, usage, _milli(target.average_value), self._tolerances)
-        return replicas.propose_for_value(of.wanted, usage, _milli(target.value or "0"), self._tolerances, of.pods)
+            return replicas.propose_for_value_per_pod(
+                scale_target.actual, usage, _milli(target.average_value), self._tolerances
+            )
+        return replicas.propose_for_value(
+            scale_target.desired, usage, _milli(target.value or "0"), self._tolerances, scale_target.pods
+        )
 
 
 def _parts(pods: Sequence[Pod]) -> Iterator[Sequence[Pod]]:

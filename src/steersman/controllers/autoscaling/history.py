@@ -61,23 +61,23 @@ class History(Struct):
         if not self.recommendations:
             self.recommendations.append(_Change(replicas, now))
 
-    def stabilized(self, wanted: int, window: float, now: float) -> int:
+    def stabilized(self, desired: int, window: float, now: float) -> int:
         """Record a recommendation, and return the highest one of the last `window` seconds."""
         cutoff = now - window
-        highest = max((each.replicas for each in self.recommendations if each.at >= cutoff), default=wanted)
-        self._recommend(_Change(wanted, now), lambda each: each.at < cutoff)
-        return max(highest, wanted)
+        highest = max((each.replicas for each in self.recommendations if each.at >= cutoff), default=desired)
+        self._recommend(_Change(desired, now), lambda each: each.at < cutoff)
+        return max(highest, desired)
 
-    def stabilized_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, current: int, now: float) -> Limited:
+    def stabilized_by(self, rules: HorizontalPodAutoscalerBehavior, desired: int, current: int, now: float) -> Limited:
         """Record a recommendation, and return the one nearest to `current` that the windows of both directions allow."""
         up, down = _rules_up_and_down(rules)
         up_cutoff = now - (up.stabilization_window_seconds or 0)
         down_cutoff = now - (down.stabilization_window_seconds or 0)
-        lowest = min([wanted, *(each.replicas for each in self.recommendations if each.at > up_cutoff)])
-        highest = max([wanted, *(each.replicas for each in self.recommendations if each.at > down_cutoff)])
-        self._recommend(_Change(wanted, now), lambda each: each.at < up_cutoff and each.at < down_cutoff)
+        lowest = min([desired, *(each.replicas for each in self.recommendations if each.at > up_cutoff)])
+        highest = max([desired, *(each.replicas for each in self.recommendations if each.at > down_cutoff)])
+        self._recommend(_Change(desired, now), lambda each: each.at < up_cutoff and each.at < down_cutoff)
         replicas = min(max(current, lowest), highest)
-        if wanted >= current:
+        if desired >= current:
             return Limited(replicas, "ScaleUpStabilized", LOWER)
         return Limited(replicas, "ScaleDownStabilized", HIGHER)
 
@@ -88,23 +88,25 @@ class History(Struct):
         up, down = _rules_up_and_down(rules)
         (changes, of) = (self.added, up) if after > before else (self.removed, down)
         longest = max((each.period_seconds for each in of.policies or ()), default=0)
-        _put(changes, _Change(abs(after - before), now), lambda each: each.at < now - longest)
+        _store_change(changes, _Change(abs(after - before), now), lambda each: each.at < now - longest)
 
-    def limited_by(self, rules: HorizontalPodAutoscalerBehavior, wanted: int, bounds: Bounds, now: float) -> Limited:
+    def limited_by(self, rules: HorizontalPodAutoscalerBehavior, desired: int, bounds: Bounds, now: float) -> Limited:
         """Return the number of replicas that the policies of the direction allow."""
         up, down = _rules_up_and_down(rules)
         current, least, most = bounds
-        if wanted > current:
-            fastest = max(_limit(up, current, self._starts(up, current, now), _ADDING), current)
+        if desired > current:
+            fastest = max(_limit(up, current, self._replicas_at_start(up, current, now), _ADDING), current)
             reason = _TOO_FAST_UP if most > fastest else _TOO_MANY
-            return Limited(wanted, *_WITHIN) if wanted <= min(most, fastest) else Limited(min(most, fastest), *reason)
-        if wanted < current:
-            fastest = min(_limit(down, current, self._starts(down, current, now), _REMOVING), current)
+            return Limited(desired, *_WITHIN) if desired <= min(most, fastest) else Limited(min(most, fastest), *reason)
+        if desired < current:
+            fastest = min(_limit(down, current, self._replicas_at_start(down, current, now), _REMOVING), current)
             reason = _TOO_FAST_DOWN if least < fastest else _TOO_FEW
-            return Limited(wanted, *_WITHIN) if wanted >= max(least, fastest) else Limited(max(least, fastest), *reason)
-        return Limited(wanted, *_WITHIN)
+            return (
+                Limited(desired, *_WITHIN) if desired >= max(least, fastest) else Limited(max(least, fastest), *reason)
+            )
+        return Limited(desired, *_WITHIN)
 
-    def _starts(self, rules: HPAScalingRules, current: int, now: float) -> list[int]:
+    def _replicas_at_start(self, rules: HPAScalingRules, current: int, now: float) -> list[int]:
         """Return the number of replicas at the start of each policy's period."""
         return [
             current - _within(self.added, now - each.period_seconds) + _within(self.removed, now - each.period_seconds)
@@ -112,18 +114,18 @@ class History(Struct):
         ]
 
     def _recommend(self, change: _Change, is_old: Callable[[_Change], bool]) -> None:
-        _put(self.recommendations, change, is_old)
+        _store_change(self.recommendations, change, is_old)
 
 
-def limited(wanted: int, bounds: Bounds) -> Limited:
+def limited(desired: int, bounds: Bounds) -> Limited:
     """Return the number of replicas that is allowed without a behavior."""
     current, least, most = bounds
     fastest = int(max(_FASTEST * current, _AT_LEAST))
-    if wanted < least:
+    if desired < least:
         return Limited(least, *_TOO_FEW)
-    if wanted > min(most, fastest):
+    if desired > min(most, fastest):
         return Limited(min(most, fastest), *(_TOO_FAST_UP if most > fastest else _TOO_MANY))
-    return Limited(wanted, *_WITHIN)
+    return Limited(desired, *_WITHIN)
 
 
 class _Direction(NamedTuple):
@@ -164,7 +166,7 @@ def _within(changes: Sequence[_Change], cutoff: float) -> int:
     return sum(each.replicas for each in changes if each.at > cutoff)
 
 
-def _put(changes: list[_Change], change: _Change, is_old: Callable[[_Change], bool]) -> None:
+def _store_change(changes: list[_Change], change: _Change, is_old: Callable[[_Change], bool]) -> None:
     """Store a change in place of the last expired one, or at the end."""
     for index in reversed(range(len(changes))):
         if is_old(changes[index]):

@@ -59,8 +59,8 @@ class MetricsClient:
         self, namespace: str, selector: str, resource: str, container: str
     ) -> dict[str, PodMetric]:
         """Return the usage of a resource by pods or by one container of them, by the pods' names."""
-        asked = self._client.request("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
-        found = _decoded("resource", _Items, await _answer("resource", asked, "pods.metrics.k8s.io"))
+        response = self._client.request("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
+        found = _decoded("resource", _Items, await _answer("resource", response, "pods.metrics.k8s.io"))
         if not found.items:
             raise NoProposal("no metrics returned from resource metrics API")
         values: dict[str, PodMetric] = {}
@@ -103,8 +103,8 @@ class MetricsClient:
     async def get_external_metric(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
         """Return the values of an external metric."""
         path = f"/apis/{EXTERNAL_METRICS}/v1beta1/namespaces/{_part(namespace)}/{_part(metric)}"
-        asked = self._client.request("GET", path + _query(labelSelector=selector))
-        body = await _answer("external", asked, f"{metric}.{EXTERNAL_METRICS}")
+        response = self._client.request("GET", path + _query(labelSelector=selector))
+        body = await _answer("external", response, f"{metric}.{EXTERNAL_METRICS}")
         found = _decoded("external", ExternalMetricValueList, body)
         if not found.items:
             raise NoProposal("no metrics returned from external metrics API")
@@ -125,8 +125,8 @@ class MetricsClient:
                 raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}") from None
             plural = f"{found.plural}.{found.group}" if found.group else found.plural
             path = f"namespaces/{_part(namespace)}/{_part(plural)}/{_part(name)}/{_part(metric)}"
-        asked = self._client.request("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
-        body = await _answer("custom", asked, f"{plural}.{CUSTOM_METRICS} {name}")
+        response = self._client.request("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
+        body = await _answer("custom", response, f"{plural}.{CUSTOM_METRICS} {name}")
         if version == "v1beta2":
             return _decoded("custom", MetricValueList, body)
         return MetricValueList(items=[_converted(each) for each in _decoded("custom", OldMetricValueList, body).items])
@@ -149,9 +149,9 @@ class MetricsClient:
         return version
 
 
-async def _answer(api: str, asked: Awaitable[T], resource: str) -> T:
+async def _answer(api: str, response: Awaitable[T], resource: str) -> T:
     try:
-        return await asked
+        return await response
     except StatusError as error:
         text = error.message
         if any(cause.reason == CAUSE_UNEXPECTED_SERVER_RESPONSE for cause in error.causes):
@@ -159,7 +159,7 @@ async def _answer(api: str, asked: Awaitable[T], resource: str) -> T:
     except (NoProposal, Unreachable) as error:
         text = str(error)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        text = "the answer cannot be read"
+        text = "the response cannot be decoded"
     raise NoProposal(f"unable to fetch metrics from {api} metrics API: {text}")
 
 
@@ -167,7 +167,7 @@ def _decoded(api: str, cls: type[T], body: bytes) -> T:
     try:
         found: T = decoder(cls).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise NoProposal(f"unable to fetch metrics from {api} metrics API: the answer cannot be read") from None
+        raise NoProposal(f"unable to fetch metrics from {api} metrics API: the response cannot be decoded") from None
     return found
 
 
@@ -214,6 +214,6 @@ def _part(text: str) -> str:
     return quote(text, safe="")
 
 
-def _query(**given: str) -> str:
-    wanted = {name: text for name, text in given.items() if text}
-    return f"?{urlencode(wanted)}" if wanted else ""
+def _query(**parameters: str) -> str:
+    present = {name: text for name, text in parameters.items() if text}
+    return f"?{urlencode(present)}" if present else ""

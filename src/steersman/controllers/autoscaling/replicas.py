@@ -121,8 +121,8 @@ def requests_of(pods: Iterable[Pod], container: str, resource: str) -> dict[str,
 
 def _request_of(pod: Pod, container: str, resource: str) -> int:
     name = pod.metadata.name
-    whole = pod.spec.resources
-    if not container and whole is not None and any(map(is_pod_level_resource, whole.requests)):
+    pod_resources = pod.spec.resources
+    if not container and pod_resources is not None and any(map(is_pod_level_resource, pod_resources.requests)):
         amount = requests_of_spec(pod.spec).get(resource)
         if amount is None:
             raise NoProposal(f"missing pod-level request for {resource} in Pod {name}")
@@ -173,13 +173,13 @@ class UtilizationTarget(Target):
         self._requests = requests
 
     def usage(self, metrics: Mapping[str, PodMetric]) -> _Usage:
-        known = [name for name in metrics if name in self._requests]
-        asked = sum(self._requests[name] for name in known)
-        if not asked:
+        measured = [name for name in metrics if name in self._requests]
+        requested = sum(self._requests[name] for name in measured)
+        if not requested:
             raise NoProposal("no metrics returned matched known pods")
-        used = sum(metrics[name].value for name in known)
-        utilization = quotient(used * 100, asked)
-        return _Usage(utilization / self._amount, quotient(used, len(known)), utilization)
+        used = sum(metrics[name].value for name in measured)
+        utilization = quotient(used * 100, requested)
+        return _Usage(utilization / self._amount, quotient(used, len(measured)), utilization)
 
     def assumed_usage(self, name: str) -> int:
         return quotient(self._requests[name] * max(100, self._amount), 100)
@@ -209,7 +209,7 @@ def propose_for_pods(
     if not adds_beside_unready and not grouped.missing:
         if tolerances.are_met(found.ratio):
             return stays
-        return stays._replace(replicas=_whole(found.ratio * grouped.ready))
+        return stays._replace(replicas=_rounded_up(found.ratio * grouped.ready))
     if found.ratio < 1.0:
         metrics |= {name: PodMetric(target.assumed_usage(name)) for name in grouped.missing}
     elif found.ratio > 1.0:
@@ -220,7 +220,7 @@ def propose_for_pods(
     turns = (found.ratio < 1.0 < ratio) or (found.ratio > 1.0 > ratio)
     if tolerances.are_met(ratio) or turns:
         return stays
-    replicas = _whole(ratio * len(metrics))
+    replicas = _rounded_up(ratio * len(metrics))
     if (ratio < 1.0 and replicas > current) or (ratio > 1.0 and replicas < current):
         return stays
     return stays._replace(replicas=replicas)
@@ -240,15 +240,15 @@ def propose_for_value(
         text = "no pods returned by selector while calculating replica count"
         raise NoProposal(f"unable to calculate ready pods: {text}")
     ready = sum(pod.status.phase == "Running" and is_ready(pod) for pod in pods)
-    return Proposal(_whole(ratio * ready), usage)
+    return Proposal(_rounded_up(ratio * ready), usage)
 
 
 def propose_for_value_per_pod(replicas: int, usage: int, target: int, tolerances: Tolerances) -> Proposal:
     """Return the replicas proposed by a value relative to a target for each of the `replicas` present."""
-    wanted = replicas
+    desired = replicas
     if not tolerances.are_met(_float_quotient(usage, target * replicas)):
-        wanted = _whole(usage / target)
-    return Proposal(wanted, _whole_64(_float_quotient(usage, replicas)))
+        desired = _rounded_up(usage / target)
+    return Proposal(desired, _whole_64(_float_quotient(usage, replicas)))
 
 
 def total(values: Iterable[int]) -> int:
@@ -269,7 +269,7 @@ def _float_quotient(dividend: int, divisor: int) -> float:
     return math.nan if not dividend else math.copysign(math.inf, dividend)
 
 
-def _whole(number: float) -> int:
+def _rounded_up(number: float) -> int:
     return MOST if number > MOST else math.ceil(number)
 
 

@@ -29,13 +29,13 @@ class Selectors:
         if self._selectors.get(key) != selector:
             self.remove(key)
             self._selectors[key] = selector
-            self._by_label.setdefault((key[0], _pair(selector)), set()).add(key)
+            self._by_label.setdefault((key[0], _equality_pair(selector)), set()).add(key)
 
     def remove(self, key: Key) -> None:
         """Remove an autoscaler."""
         selector = self._selectors.pop(key, None)
         if selector is not None:
-            place = key[0], _pair(selector)
+            place = key[0], _equality_pair(selector)
             self._by_label[place].discard(key)
             if not self._by_label[place]:
                 del self._by_label[place]
@@ -51,7 +51,7 @@ class Selectors:
         return sorted(found)
 
 
-def _pair(selector: Selector) -> _Pair:
+def _equality_pair(selector: Selector) -> _Pair:
     for each in selector.requirements:
         if each.operator in (EQUALS, DOUBLE_EQUALS):
             return each.key, each.values[0]

@@ -73,11 +73,11 @@ class CSRApprover(CertificateController):
 
 def recognized(request: CertificateSigningRequest) -> list[tuple[str, str]]:
     """Return the ways in which a request can be approved: subresource and message of each. Raises Unreadable."""
-    asked = parse(request.spec.request)
+    csr = parse(request.spec.request)
     if request.spec.signer_name != KUBELET_CLIENT:
         return []
     try:
-        check(asked, request.spec.usages, KUBELET_CLIENT)
+        check(csr, request.spec.usages, KUBELET_CLIENT)
     except NotSignable:
         return []
-    return [_SELF, _ANY] if request.spec.username == common_name(asked) else [_ANY]
+    return [_SELF, _ANY] if request.spec.username == common_name(csr) else [_ANY]

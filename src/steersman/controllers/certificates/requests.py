@@ -67,20 +67,20 @@ def parse(pem: bytes | None) -> PKCS10Request:
         raise Unreadable("x509: malformed certificate request") from error
 
 
-def common_name(asked: PKCS10Request) -> str:
+def common_name(request: PKCS10Request) -> str:
     """Return the last common name of the subject, "" if there is none."""
     from cryptography.x509.oid import NameOID
 
-    found = asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    found = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[-1].value) if found else ""
 
 
-def alternative_names(asked: PKCS10Request) -> AlternativeNames:
+def alternative_names(request: PKCS10Request) -> AlternativeNames:
     """Return the subject alternative names. Raises Unreadable."""
     from cryptography import x509
 
     try:
-        found = list(asked.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        found = list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except x509.ExtensionNotFound:
         return AlternativeNames()
     except ValueError as error:
@@ -89,12 +89,12 @@ def alternative_names(asked: PKCS10Request) -> AlternativeNames:
     return AlternativeNames(*([each for each in found if isinstance(each, sort)] for sort in sorts))
 
 
-def check(asked: PKCS10Request, usages: Collection[str], signer: str) -> None:
+def check(request: PKCS10Request, usages: Collection[str], signer: str) -> None:
     """Check a request by the rules of a Kubernetes signer. Raises Unfit, Unreadable."""
     if signer == KUBE_APISERVER_CLIENT:
         _check_client_usages(usages)
     elif signer in (KUBELET_CLIENT, KUBELET_SERVING):
-        _check_kubelet(asked, frozenset(usages), serving=signer == KUBELET_SERVING)
+        _check_kubelet(request, frozenset(usages), serving=signer == KUBELET_SERVING)
 
 
 def _check_client_usages(usages: Collection[str]) -> None:
@@ -105,13 +105,13 @@ def _check_client_usages(usages: Collection[str]) -> None:
         raise NotSignable("missing required usage for client certificate: client auth")
 
 
-def _check_kubelet(asked: PKCS10Request, usages: frozenset[str], *, serving: bool) -> None:
+def _check_kubelet(request: PKCS10Request, usages: frozenset[str], *, serving: bool) -> None:
     from cryptography.x509.oid import NameOID
 
-    organizations = [each.value for each in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    organizations = [each.value for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     if organizations != [_NODES]:
         raise NotSignable("subject organization is not system:nodes")
-    names = alternative_names(asked)
+    names = alternative_names(request)
     if serving and not (names.dns or names.addresses):
         raise NotSignable("DNS or IP subjectAltName is required")
     if names.dns and not serving:
@@ -125,7 +125,7 @@ def _check_kubelet(asked: PKCS10Request, usages: frozenset[str], *, serving: boo
     required = _SERVING_USAGES if serving else _CLIENT_USAGES
     if usages not in (set(required), set(required) - {_NO_RSA}):
         raise NotSignable(f"usages did not match [{' '.join(required)}]")
-    if not common_name(asked).startswith(_NODE):
+    if not common_name(request).startswith(_NODE):
         raise NotSignable("subject common name does not begin with system:node:")
 
 

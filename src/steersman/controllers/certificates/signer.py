@@ -65,6 +65,6 @@ class CSRSigner(CertificateController):
 def _signed(authority: Authority, request: CertificateSigningRequest) -> bytes:
     """Return the certificate in PEM. Raises Unfit, Unreadable, CannotSign."""
     spec = request.spec
-    asked = parse(spec.request)
-    check(asked, spec.usages, spec.signer_name)
-    return sign(authority, asked, spec.usages, spec.expiration_seconds, times.unix_now())
+    csr = parse(spec.request)
+    check(csr, spec.usages, spec.signer_name)
+    return sign(authority, csr, spec.usages, spec.expiration_seconds, times.unix_now())

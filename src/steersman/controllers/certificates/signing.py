@@ -49,7 +49,7 @@ _PURPOSES: Final = {
 
 
 def sign(
-    authority: Authority, asked: x509.CertificateSigningRequest, usages: Iterable[str], seconds: int | None, now: float
+    authority: Authority, csr: x509.CertificateSigningRequest, usages: Iterable[str], seconds: int | None, now: float
 ) -> bytes:
     """Return a certificate in PEM for these usages, valid for `seconds`. It takes up to 0.1 s.
 
@@ -58,21 +58,21 @@ def sign(
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    if not asked.is_signature_valid:
+    if not csr.is_signature_valid:
         raise CannotSign("unable to verify certificate request signature")
     issuer, key = authority.load()
     begins, ends = _validity(datetime.fromtimestamp(now, UTC), authority.duration(seconds), issuer.not_valid_after_utc)
-    subject = _subject(asked.subject)
+    subject = _subject(csr.subject)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer.subject)
-        .public_key(asked.public_key())
+        .public_key(csr.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(begins)
         .not_valid_after(ends)
     )
-    for extension, critical in _extensions(asked, issuer, list(usages), nameless=not subject.rdns):
+    for extension, critical in _extensions(csr, issuer, list(usages), nameless=not subject.rdns):
         builder = builder.add_extension(extension, critical)
     return builder.sign(key, _hash_of(key)).public_bytes(Encoding.PEM)
 
@@ -105,7 +105,7 @@ def _subject(name: x509.Name) -> x509.Name:
 
 
 def _extensions(
-    asked: x509.CertificateSigningRequest, issuer: x509.Certificate, usages: list[str], *, nameless: bool
+    csr: x509.CertificateSigningRequest, issuer: x509.Certificate, usages: list[str], *, nameless: bool
 ) -> Iterator[tuple[x509.ExtensionType, bool]]:
     """Yield the extensions of a certificate, each with True if it is critical. Raises CannotSign, Unreadable."""
     from cryptography import x509
@@ -123,7 +123,7 @@ def _extensions(
         pass
     else:
         yield x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own), False
-    if names := alternative_names(asked).all:
+    if names := alternative_names(csr).all:
         yield x509.SubjectAlternativeName(names), nameless
 
 

@@ -89,10 +89,10 @@ class History:
 
     async def _count_collision(self) -> None:
         """Count a hash collision: another template's revision has the name."""
-        known = self._daemon_set
-        fresh = await self._client.get(DAEMON_SETS, known.metadata.name, known.metadata.namespace)
-        if fresh.status.collision_count != known.status.collision_count:
-            raise TryLater(f"found a stale collision count of DaemonSet {known.metadata.name}")
+        cached = self._daemon_set
+        fresh = await self._client.get(DAEMON_SETS, cached.metadata.name, cached.metadata.namespace)
+        if fresh.status.collision_count != cached.status.collision_count:
+            raise TryLater(f"found a stale collision count of DaemonSet {cached.metadata.name}")
         fresh.status.collision_count = (fresh.status.collision_count or 0) + 1
         await self._client.update_status(DAEMON_SETS, fresh)
 

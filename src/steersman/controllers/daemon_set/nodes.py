@@ -65,13 +65,13 @@ def with_tolerations(spec: PodSpec) -> list[Toleration]:
     tolerations = list(spec.tolerations)
     network = (_TOLERATED_ON_HOST_NETWORK,) if spec.host_network else ()
     for key, effect in (*_TOLERATED, *network):
-        wanted = Toleration(key=key, operator="Exists", effect=effect)
+        toleration = Toleration(key=key, operator="Exists", effect=effect)
         for number, each in enumerate(tolerations):
-            if msgspec.structs.replace(each, toleration_seconds=None) == wanted:
-                tolerations[number] = wanted
+            if msgspec.structs.replace(each, toleration_seconds=None) == toleration:
+                tolerations[number] = toleration
                 break
         else:
-            tolerations.append(wanted)
+            tolerations.append(toleration)
     return tolerations
 
 

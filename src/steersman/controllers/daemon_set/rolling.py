@@ -22,16 +22,16 @@ class Change(Struct):
 
 def surge_of(daemon_set: DaemonSet, nodes: int) -> int:
     """Return the number of nodes that may have both an old and a new pod."""
-    given = daemon_set.spec.update_strategy.rolling_update
-    if daemon_set.spec.update_strategy.type != "RollingUpdate" or given is None:
+    rolling = daemon_set.spec.update_strategy.rolling_update
+    if daemon_set.spec.update_strategy.type != "RollingUpdate" or rolling is None:
         return 0
-    return scaled(given.max_surge, nodes, round_up=True)
+    return scaled(rolling.max_surge, nodes, round_up=True)
 
 
 def _unavailable_of(daemon_set: DaemonSet, nodes: int) -> int:
     """Return the number of nodes that may be without an available pod."""
-    given = daemon_set.spec.update_strategy.rolling_update
-    return scaled(given.max_unavailable, nodes, round_up=True) if given else 0
+    rolling = daemon_set.spec.update_strategy.rolling_update
+    return scaled(rolling.max_unavailable, nodes, round_up=True) if rolling else 0
 
 
 def next_change(

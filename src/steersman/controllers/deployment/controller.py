@@ -95,11 +95,11 @@ class DeploymentController(Controller[Key]):
             self.queue.add(key_of(owner))
 
     async def sync(self, key: Key) -> None:
-        known = self._deployments.get(*key)
-        if known is None:
+        candidates = self._deployments.get(*key)
+        if candidates is None:
             return
         with ignoring(is_namespace_terminating):
-            await self._sync(mutable_copy(known))
+            await self._sync(mutable_copy(candidates))
 
     async def _sync(self, deployment: Deployment) -> None:
         if deployment.spec.selector == LabelSelector():
@@ -110,8 +110,8 @@ class DeploymentController(Controller[Key]):
             self.client, DEPLOYMENTS, deployment, REPLICA_SETS, lambda each: selector.matches(each.metadata.labels)
         )
         uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
-        known = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
-        found = by_creation(await claims.claim(known))
+        candidates = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
+        found = by_creation(await claims.claim(candidates))
         state = await DeploymentState.find(
             self.client, self.recorder, self._sets, self._is_same_template, deployment, found
         )
@@ -147,11 +147,13 @@ class DeploymentController(Controller[Key]):
         condition = find_condition(deployment.status.conditions, PROGRESSING)
         if not has_progress_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
             return
-        is_told = condition is not None and condition.reason == _PAUSED
-        if deployment.spec.paused == is_told:
+        is_reported = condition is not None and condition.reason == _PAUSED
+        if deployment.spec.paused == is_reported:
             return
-        told = ("DeploymentResumed", "Deployment is resumed") if is_told else (_PAUSED, "Deployment is paused")
-        await state.write_conditions(progressing("Unknown", *told))
+        reason_and_message = (
+            ("DeploymentResumed", "Deployment is resumed") if is_reported else (_PAUSED, "Deployment is paused")
+        )
+        await state.write_conditions(progressing("Unknown", *reason_and_message))
 
     async def _scale(self, state: DeploymentState) -> None:
         await rollout.scale(self.client, self.recorder, state)
@@ -179,8 +181,8 @@ class DeploymentController(Controller[Key]):
             return True
         await state.create_new()
         assert state.new is not None
-        wanted = {state.new.metadata.uid: replicas_of(state.deployment)}
-        await rollout.scale_to(self.client, self.recorder, state, wanted)
+        desired = {state.new.metadata.uid: replicas_of(state.deployment)}
+        await rollout.scale_to(self.client, self.recorder, state, desired)
         return False
 
     def _runs_old_pods(self, state: DeploymentState) -> bool:
@@ -219,6 +221,6 @@ class DeploymentController(Controller[Key]):
 
 def _was_scaled(state: DeploymentState) -> bool:
     """Return True if the desired number of pods differs from the one in the annotations of the ReplicaSets."""
-    wanted = replicas_of(state.deployment)
+    desired = replicas_of(state.deployment)
     sizes: Sequence[int | None] = [deployment_annotations.desired_replicas(each) for each in active(state.all_sets)]
-    return any(size is not None and size != wanted for size in sizes)
+    return any(size is not None and size != desired for size in sizes)

@@ -86,8 +86,8 @@ def _number(replica_set: ReplicaSet, name: str) -> int | None:
 
 def replicas_annotations(deployment: Deployment) -> dict[str, str]:
     """Return the annotations about a Deployment's size."""
-    wanted = replicas_of(deployment)
-    return {DESIRED_REPLICAS: str(wanted), MAX_REPLICAS: str(wanted + max_surge(deployment))}
+    desired = replicas_of(deployment)
+    return {DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(desired + max_surge(deployment))}
 
 
 def update_annotations(deployment: Deployment, replica_set: ReplicaSet, revision: int) -> bool:

@@ -36,21 +36,21 @@ def max_unavailable(deployment: Deployment) -> int:
 
 def _fence_posts(deployment: Deployment) -> tuple[int, int]:
     """Return surge and unavailable pods. Both are never 0, because then no rollout could proceed."""
-    given, replicas = deployment.spec.strategy.rolling_update, replicas_of(deployment)
-    surge = scaled(given.max_surge if given else None, replicas, round_up=True)
-    unavailable = scaled(given.max_unavailable if given else None, replicas)
+    rolling, replicas = deployment.spec.strategy.rolling_update, replicas_of(deployment)
+    surge = scaled(rolling.max_surge if rolling else None, replicas, round_up=True)
+    unavailable = scaled(rolling.max_unavailable if rolling else None, replicas)
     return surge, 1 if surge == 0 and unavailable == 0 else unavailable
 
 
 def new_replicas(deployment: Deployment, everything: Iterable[ReplicaSet], new: ReplicaSet) -> int:
     """Return the number of pods that the new ReplicaSet should have now."""
-    wanted, has = replicas_of(deployment), replicas_of(new)
+    desired, has = replicas_of(deployment), replicas_of(new)
     if not is_rolling(deployment):
-        return wanted
-    given = deployment.spec.strategy.rolling_update
-    most = wanted + scaled(given.max_surge if given else None, wanted, round_up=True)
+        return desired
+    rolling = deployment.spec.strategy.rolling_update
+    most = desired + scaled(rolling.max_surge if rolling else None, desired, round_up=True)
     now = sum(map(replicas_of, everything))
-    return has if now >= most else has + min(most - now, wanted - has)
+    return has if now >= most else has + min(most - now, desired - has)
 
 
 def has_progress_deadline(deployment: Deployment) -> bool:

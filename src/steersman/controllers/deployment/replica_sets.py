@@ -41,12 +41,12 @@ class SameTemplate:
     async def __call__(self, deployment: Deployment, replica_set: ReplicaSet) -> bool:
         one, other = deployment.metadata, replica_set.metadata
         key = one.uid, one.generation, other.uid, other.generation
-        known = self._cached[key]
-        if known is None:
+        cached = self._cached[key]
+        if cached is None:
             templates = _without_hash(deployment.spec.template), _without_hash(replica_set.spec.template)
-            known = await offload_if_large(max(templates, key=_size), is_same_template, *templates)
-            self._cached.keep(key, known)
-        return known
+            cached = await offload_if_large(max(templates, key=_size), is_same_template, *templates)
+            self._cached.keep(key, cached)
+        return cached
 
 
 def _size(template: PodTemplateSpec) -> int:
@@ -129,13 +129,13 @@ class DeploymentState:
             changed.spec.min_ready_seconds = seconds
             self.new = await self._client.update(REPLICA_SETS, changed)
             return
-        told = []
+        new_conditions = []
         has_condition = find_condition(deployment.status.conditions, PROGRESSING) is not None
         if has_progress_deadline(deployment) and not has_condition:
             text = f'Found new replica set "{changed.metadata.name}"'
-            told.append(progressing("True", "FoundNewReplicaSet", text))
-        if self._set_revision(changed.metadata.annotations.get(deployment_annotations.REVISION, "")) or told:
-            await self.write_conditions(*told)
+            new_conditions.append(progressing("True", "FoundNewReplicaSet", text))
+        if self._set_revision(changed.metadata.annotations.get(deployment_annotations.REVISION, "")) or new_conditions:
+            await self.write_conditions(*new_conditions)
 
     async def create_new(self) -> None:
         """Create the new ReplicaSet if it does not exist. Raises StatusError, and TryLater."""
@@ -148,23 +148,23 @@ class DeploymentState:
         revision = deployment_annotations.max_revision(self.old) + 1
         deployment_annotations.update_annotations(deployment, new, revision)
         new.metadata.annotations.update(deployment_annotations.replicas_annotations(deployment))
-        told = []
+        new_conditions = []
         try:
-            made = await self._client.create(REPLICA_SETS, new)
+            created = await self._client.create(REPLICA_SETS, new)
         except StatusError as error:
             if not is_already_exists(error):
                 await self._record_failure(new, error)
                 raise
-            made = await self._existing(new, error)
+            created = await self._existing(new, error)
         else:
-            name = made.metadata.name
+            name = created.metadata.name
             if count:
                 self._record_event("Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {count}")
             if has_progress_deadline(deployment):
-                told.append(progressing("True", "NewReplicaSetCreated", f'Created new replica set "{name}"'))
-        self.new = made
-        if self._set_revision(str(revision)) or told:
-            await self.write_conditions(*told)
+                new_conditions.append(progressing("True", "NewReplicaSetCreated", f'Created new replica set "{name}"'))
+        self.new = created
+        if self._set_revision(str(revision)) or new_conditions:
+            await self.write_conditions(*new_conditions)
 
     async def _new_replica_set(self) -> ReplicaSet:
         """Return an object for the new ReplicaSet, named by the template's hash, with 0 replicas."""
@@ -172,9 +172,9 @@ class DeploymentState:
         template = mutable_template_copy(deployment.spec.template)
         hash_ = await offload_if_large(template, template_hash, template, deployment.status.collision_count)
         template.metadata.labels = {**template.metadata.labels, TEMPLATE_HASH: hash_}
-        wanted = deployment.spec.selector
-        assert wanted is not None
-        selector = msgspec.structs.replace(wanted, match_labels={**wanted.match_labels, TEMPLATE_HASH: hash_})
+        desired = deployment.spec.selector
+        assert desired is not None
+        selector = msgspec.structs.replace(desired, match_labels={**desired.match_labels, TEMPLATE_HASH: hash_})
         name = f"{deployment.metadata.name[: _MAX_NAME - 1 - len(hash_)]}-{hash_}"
         return ReplicaSet(
             metadata=ObjectMeta(

@@ -29,9 +29,9 @@ from steersman.controllers.workloads.copies import mutable_copy, mutable_templat
 async def rolling_update(client: Client, recorder: Recorder, state: DeploymentState) -> bool:
     """Make one step of a rolling update: scale up if possible, else down. Return True if anything was scaled."""
     assert state.new is not None
-    wanted, has = replicas_of(state.deployment), replicas_of(state.new)
-    if has != wanted:
-        size = wanted if has > wanted else new_replicas(state.deployment, state.all_sets, state.new)
+    desired, has = replicas_of(state.deployment), replicas_of(state.new)
+    if has != desired:
+        size = desired if has > desired else new_replicas(state.deployment, state.all_sets, state.new)
         if await scale_to(client, recorder, state, {state.new.metadata.uid: size}):
             return True
     old = active(state.old)
@@ -107,11 +107,11 @@ async def scale_to(
 
 async def scale(client: Client, recorder: Recorder, state: DeploymentState) -> None:
     """Scale a Deployment to its desired size, also if it is paused or in the middle of a rollout."""
-    deployment, wanted = state.deployment, replicas_of(state.deployment)
+    deployment, desired = state.deployment, replicas_of(state.deployment)
     running = active(state.all_sets)
     if len(running) <= 1:
         latest = running or ([state.new] if state.new else by_creation(state.old)[-1:])
-        await scale_to(client, recorder, state, {each.metadata.uid: wanted for each in latest})
+        await scale_to(client, recorder, state, {each.metadata.uid: desired for each in latest})
     elif _is_saturated(deployment, state.new):
         await scale_to(client, recorder, state, {each.metadata.uid: 0 for each in active(state.old)})
     elif is_rolling(deployment):
@@ -121,14 +121,14 @@ async def scale(client: Client, recorder: Recorder, state: DeploymentState) -> N
 def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
     if new is None:
         return False
-    wanted = replicas_of(deployment)
-    return replicas_of(new) == deployment_annotations.desired_replicas(new) == new.status.available_replicas == wanted
+    desired = replicas_of(deployment)
+    return replicas_of(new) == deployment_annotations.desired_replicas(new) == new.status.available_replicas == desired
 
 
 def _shares(deployment: Deployment, running: list[ReplicaSet]) -> dict[str, int]:
     """Return sizes of ReplicaSets, which share a change in proportion to their size; the largest gets the remainder."""
-    wanted = replicas_of(deployment)
-    most = wanted + max_surge(deployment) if wanted else 0
+    desired = replicas_of(deployment)
+    most = desired + max_surge(deployment) if desired else 0
     more = most - sum(map(replicas_of, running))
     if more:
         running = by_size(running, newer_first=more > 0)

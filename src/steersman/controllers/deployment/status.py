@@ -115,11 +115,11 @@ def _with_progress(deployment: Deployment, status: DeploymentStatus, new: Replic
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Return True if all desired pods are new and available, and no other pods are left."""
-    wanted = replicas_of(deployment)
+    desired = replicas_of(deployment)
     return (
-        status.updated_replicas == wanted
-        and status.replicas == wanted
-        and status.available_replicas == wanted
+        status.updated_replicas == desired
+        and status.replicas == desired
+        and status.available_replicas == desired
         and status.observed_generation >= deployment.metadata.generation
     )
 

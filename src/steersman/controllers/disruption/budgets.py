@@ -106,18 +106,18 @@ def failed_status(budget: PodDisruptionBudget, error: str) -> PodDisruptionBudge
 def unmanaged_message(selector: LabelSelector | None) -> str:
     """Return the event message about pods without a controller."""
     return (
-        f"Pods selected by this PodDisruptionBudget (selector: {_shown(selector)}) were found to be unmanaged. As a "
+        f"Pods selected by this PodDisruptionBudget (selector: {_printed_selector(selector)}) were found to be unmanaged. As a "
         "result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To "
         'account for these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
     )
 
 
 def _is_up_to_date(status: PodDisruptionBudgetStatus) -> bool:
-    wanted = ("True", "SufficientPods") if status.disruptions_allowed > 0 else ("False", "InsufficientPods")
-    return any(each.type == _ALLOWED and (each.status, each.reason) == wanted for each in status.conditions)
+    outcome = ("True", "SufficientPods") if status.disruptions_allowed > 0 else ("False", "InsufficientPods")
+    return any(each.type == _ALLOWED and (each.status, each.reason) == outcome for each in status.conditions)
 
 
-def _shown(selector: LabelSelector | None) -> str:
+def _printed_selector(selector: LabelSelector | None) -> str:
     """Return a selector as Go prints it."""
     if selector is None:
         return "nil"

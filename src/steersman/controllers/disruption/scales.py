@@ -99,15 +99,17 @@ class Scales:
     async def _discover(self, api_version: str) -> _Discovery | None:
         """Return the discovery of a group version, cached for a short time; None if it is not served."""
         now = asyncio.get_running_loop().time()
-        known = self._served[api_version]
-        if known is not None and now - known.at < _KNOWN_FOR:
-            return known
-        said = None
+        cached = self._served[api_version]
+        if cached is not None and now - cached.at < _KNOWN_FOR:
+            return cached
+        discovered = None
         with ignoring(is_not_found):
-            said = await self._client.get_plain(f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}")
-        if said is None:
+            discovered = await self._client.get_plain(
+                f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
+            )
+        if discovered is None:
             return None
-        resources = said.get("resources") or ()
+        resources = discovered.get("resources") or ()
         plurals = {each["kind"]: each["name"] for each in resources if "/" not in each["name"]}
         scalable = frozenset(
             each["name"].removesuffix("/scale")

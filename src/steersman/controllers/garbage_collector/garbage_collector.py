@@ -132,7 +132,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         if await self._current_owner(resource, node.name, namespace, node.uid) is None:
             self.graph.remove(node.uid)
         else:
-            raise TryLater(f"{node} was not told of yet")
+            raise TryLater(f"no monitor has reported {node} yet")
 
     def _resource_of(self, api_version: str, kind: str) -> APIResource[PartialObjectMetadata]:
         resource = self._monitors.resource_of(group_of(api_version), kind)
@@ -140,7 +140,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
             raise TryLater(f'no matches for kind "{kind}" in version "{api_version}"')
         return resource
 
-    async def _current(
+    async def _find_metadata(
         self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
     ) -> ObjectMeta | None:
         """Return the current metadata of an object, None if it is gone or has another uid."""
@@ -150,7 +150,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
 
     async def _latest(self, node: Node) -> ObjectMeta | None:
         assert node.resource is not None
-        found = await self._current(node.resource, node.name, node.namespace, node.uid)
+        found = await self._find_metadata(node.resource, node.name, node.namespace, node.uid)
         if found is None:
             self.graph.remove(node.uid)
         return found
@@ -205,7 +205,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
         identity = resource.group, resource.kind, namespace, name, uid
         if self._absent.has(identity):
             return None
-        found = await self._current(resource, name, namespace, uid)
+        found = await self._find_metadata(resource, name, namespace, uid)
         if found is None:
             self._absent.keep(identity)
         return found

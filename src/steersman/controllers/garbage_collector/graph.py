@@ -126,14 +126,14 @@ class Graph:
                 self._attempt_to_delete(dependent)
             self._attempt_to_delete(node.uid)
 
-    def _observe(self, known: Node | None, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Node:
+    def _observe(self, former: Node | None, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> Node:
         node = Node(metadata.uid, resource.api_version, resource.kind, metadata.namespace, metadata.name)
         node.resource, node.observed = resource, True
         node.owners = metadata.owner_references
         self._nodes[node.uid] = node
-        if known is not None:
-            node.dependents.update(known.dependents)
-            node.blocking.update(known.blocking)
+        if former is not None:
+            node.dependents.update(former.dependents)
+            node.blocking.update(former.blocking)
         for dependent in node.dependents.values():
             self._check_references(node, dependent)
         return node

@@ -148,13 +148,13 @@ class JobController(Controller[Key | OrphanPod]):
         if isinstance(key, OrphanPod):
             await self._release_orphan(key)
             return
-        known = self._jobs.get(*key)
-        if known is None:
+        cached = self._jobs.get(*key)
+        if cached is None:
             self._forget(key)
-        elif finished(known):
+        elif finished(cached):
             self._failures.pop(key, None)
-        elif known.spec.managed_by in (None, _OWN_NAME) and not self._own_writes.is_stale(key, known):
-            await self._sync(key, mutable_copy(known))
+        elif cached.spec.managed_by in (None, _OWN_NAME) and not self._own_writes.is_stale(key, cached):
+            await self._sync(key, mutable_copy(cached))
 
     async def _release_orphan(self, key: OrphanPod) -> None:
         pod = self._pods.get(key.namespace, key.name)
@@ -249,13 +249,15 @@ class JobController(Controller[Key | OrphanPod]):
 
     def _update_suspension(self, job: Job) -> bool:
         suspended = is_suspended(job)
-        told = ("JobSuspended", "Job suspended") if suspended else ("JobResumed", "Job resumed")
-        conditions, changed = ensure_condition(job, condition("Suspended", "True" if suspended else "False", *told))
+        reason_and_message = ("JobSuspended", "Job suspended") if suspended else ("JobResumed", "Job resumed")
+        conditions, changed = ensure_condition(
+            job, condition("Suspended", "True" if suspended else "False", *reason_and_message)
+        )
         if changed:
             job.status.conditions = conditions
             job.status.start_time = None if suspended else times.now()
             reason = "Suspended" if suspended else "Resumed"
-            self.recorder.event(reference(JOBS, job), "Normal", reason, told[1])
+            self.recorder.event(reference(JOBS, job), "Normal", reason, reason_and_message[1])
         return changed
 
     async def _write_status(self, key: Key, state: State) -> None:

@@ -62,11 +62,11 @@ class JobPods:
         job, active = state.job, len(state.active)
         if is_suspended(job):
             return await self._delete(key, state, list(state.active))
-        wanted = _desired_active(state)
-        surplus = _surplus(state, max(active - wanted, 0))[:MAX_AT_ONCE]
+        desired = _desired_active(state)
+        surplus = _surplus(state, max(active - desired, 0))[:MAX_AT_ONCE]
         if surplus:
             return await self._delete(key, state, surplus)
-        missing = wanted - active - (state.terminating if only_replaces_failed(job) else 0)
+        missing = desired - active - (state.terminating if only_replaces_failed(job) else 0)
         if missing <= 0:
             return active, None
         now, per_index = times.unix(times.now()), job.spec.backoff_limit_per_index is not None

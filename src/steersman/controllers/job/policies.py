@@ -32,33 +32,35 @@ def evaluate_failure(policy: PodFailurePolicy | None, pod: Pod) -> Verdict:
         of = f"matching {rule.action} rule at index {index}"
         pod_name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         if rule.on_exit_codes is not None:
-            status = _matching(pod, rule.on_exit_codes)
+            status = _find_container(pod, rule.on_exit_codes)
             if status is not None:
                 code = status.state.terminated.exit_code if status.state.terminated else 0
                 return Verdict(
                     rule.action, f"Container {status.name} for pod {pod_name} failed with exit code {code} {of}"
                 )
         else:
-            wanted = {(each.type, each.status) for each in rule.on_pod_conditions}
+            requirement = {(each.type, each.status) for each in rule.on_pod_conditions}
             for condition in pod.status.conditions:
-                if (condition.type, condition.status) in wanted:
+                if (condition.type, condition.status) in requirement:
                     return Verdict(rule.action, f"Pod {pod_name} has condition {condition.type} {of}")
     return Verdict()
 
 
-def _matching(pod: Pod, wanted: PodFailurePolicyOnExitCodesRequirement) -> ContainerStatus | None:
-    return _first(pod.status.container_statuses, wanted) or _first(pod.status.init_container_statuses, wanted)
+def _find_container(pod: Pod, requirement: PodFailurePolicyOnExitCodesRequirement) -> ContainerStatus | None:
+    return _first_matching(pod.status.container_statuses, requirement) or _first_matching(
+        pod.status.init_container_statuses, requirement
+    )
 
 
-def _first(
-    statuses: Iterable[ContainerStatus], wanted: PodFailurePolicyOnExitCodesRequirement
+def _first_matching(
+    statuses: Iterable[ContainerStatus], requirement: PodFailurePolicyOnExitCodesRequirement
 ) -> ContainerStatus | None:
     for each in statuses:
         ended = each.state.terminated
-        if ended is None or ended.exit_code == 0 or wanted.container_name not in (None, each.name):
+        if ended is None or ended.exit_code == 0 or requirement.container_name not in (None, each.name):
             continue
-        is_among = ended.exit_code in (wanted.values or ())
-        if (wanted.operator == "In" and is_among) or (wanted.operator == "NotIn" and not is_among):
+        is_among = ended.exit_code in (requirement.values or ())
+        if (requirement.operator == "In" and is_among) or (requirement.operator == "NotIn" and not is_among):
             return each
     return None
 

@@ -190,8 +190,10 @@ class State:
             index = self.valid_index(pod)
             if index is None or index in self.succeeded_indexes or index in failed or index in active:
                 continue
-            known = self.delayed.get(index)
-            if known is None or (_all_failures(known) <= _all_failures(pod) and finish_time(pod) >= finish_time(known)):
+            delayed = self.delayed.get(index)
+            if delayed is None or (
+                _all_failures(delayed) <= _all_failures(pod) and finish_time(pod) >= finish_time(delayed)
+            ):
                 self.delayed[index] = pod
 
     def pending_indexes(self, count: int) -> list[int]:

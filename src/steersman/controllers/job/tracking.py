@@ -214,17 +214,17 @@ def _finish(state: State) -> bool:
     return True
 
 
-def ensure_condition(job: Job, wanted: JobCondition) -> tuple[list[JobCondition], bool]:
-    """Return the conditions including `wanted`, and True if they have changed. A new condition that is False is left
+def ensure_condition(job: Job, desired: JobCondition) -> tuple[list[JobCondition], bool]:
+    """Return the conditions including `desired`, and True if they have changed. A new condition that is False is left
     out.
     """
     conditions = list(job.status.conditions)
     for number, each in enumerate(conditions):
-        if each.type == wanted.type:
-            is_new = (each.status, each.reason, each.message) != (wanted.status, wanted.reason, wanted.message)
+        if each.type == desired.type:
+            is_new = (each.status, each.reason, each.message) != (desired.status, desired.reason, desired.message)
             if is_new:
-                conditions[number] = wanted
+                conditions[number] = desired
             return conditions, is_new
-    if wanted.status == "False":
+    if desired.status == "False":
         return conditions, False
-    return [*conditions, wanted], True
+    return [*conditions, desired], True

@@ -65,7 +65,7 @@ class NamespaceController(Controller[str]):
                 self.queue.add(namespace.metadata.name)
 
     async def sync(self, key: str) -> None:
-        namespace = await self._current(key)
+        namespace = await self._find_namespace(key)
         if namespace is None or not namespace.metadata.deletion_timestamp:
             self._backoffs.pop(key, None)
             return
@@ -86,7 +86,7 @@ class NamespaceController(Controller[str]):
             self._backoffs.pop(key, None)
             await self._finalize(key, namespace.metadata.uid)
 
-    async def _current(self, name: str) -> Namespace | None:
+    async def _find_namespace(self, name: str) -> Namespace | None:
         if self._namespaces.get("", name) is None:
             return None
         return await self.client.find(NAMESPACES, name)
@@ -196,7 +196,7 @@ class NamespaceController(Controller[str]):
 
     async def _finalize(self, name: str, uid: str) -> None:
         while True:
-            namespace = await self._current(name)
+            namespace = await self._find_namespace(name)
             if namespace is None or namespace.metadata.uid != uid:
                 return
             left = [each for each in namespace.spec.finalizers if each != FINALIZER]

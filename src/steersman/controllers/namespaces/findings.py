@@ -66,14 +66,14 @@ class Findings(Struct):
 
     def updated_conditions(self, conditions: list[NamespaceCondition]) -> list[NamespaceCondition]:
         """Return the namespace's conditions, updated by the findings."""
-        wrong = self._wrong()
+        wrong = self._failures()
         for type_, reason, message in _GOOD:
             status, reason, message = ("True", *wrong[type_]) if type_ in wrong else ("False", reason, message)
             new = NamespaceCondition(type=type_, status=status, reason=reason, message=message)
             conditions = with_condition(conditions, new)
         return conditions
 
-    def _wrong(self) -> dict[str, tuple[str, str]]:
+    def _failures(self) -> dict[str, tuple[str, str]]:
         wrong: dict[str, tuple[str, str]] = {}
         if self.discovery:
             wrong["NamespaceDeletionDiscoveryFailure"] = "DiscoveryFailed", self.discovery

@@ -59,7 +59,7 @@ class NodeIPAMController(Controller[str]):
                 self._assigned.pop(new.metadata.uid, None)
             self.queue.add(new.metadata.name)
         elif old is not None:
-            self._release(self._assigned.pop(old.metadata.uid, ()) or _blocks(old))
+            self._release(self._assigned.pop(old.metadata.uid, ()) or _blocks_of_node(old))
 
     async def sync(self, key: str) -> None:
         node = self._nodes.get("", key)
@@ -72,7 +72,7 @@ class NodeIPAMController(Controller[str]):
 
     def _occupy(self, node: Node) -> None:
         """Mark the blocks of a node as allocated. Blocks outside of the ranges are ignored with a warning."""
-        blocks = _blocks(node)
+        blocks = _blocks_of_node(node)
         if len(blocks) > len(self._sets):
             logger.warning("node %s has more pod CIDRs than there are cluster CIDRs", node.metadata.name)
         for each, block in zip(self._sets, blocks, strict=False):
@@ -121,7 +121,7 @@ class NodeIPAMController(Controller[str]):
         self.recorder.event(about, "Normal", status, f"Node {name} status is now: {status}")
 
 
-def _blocks(node: Node) -> Sequence[Network]:
+def _blocks_of_node(node: Node) -> Sequence[Network]:
     """Return the blocks of a node, up to the first that cannot be parsed, which is logged."""
     found: list[Network] = []
     for text in node.spec.pod_cidrs:

@@ -76,7 +76,7 @@ class ResourceClaimController(Controller[Key]):
         if pod is None or not (pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None):
             return
         if new is None or is_done(new):
-            for name in (*_names(pod), *_extended(pod)):
+            for name in (*_names(pod), *_extended_resource_claim(pod)):
                 self.queue.add(("claim", (pod.metadata.namespace, name)))
         if new is None:
             for each in pod.spec.resource_claims:
@@ -104,24 +104,24 @@ class ResourceClaimController(Controller[Key]):
         """Return True if a claim of a pod has to be created, or reserved for the pod."""
         if pod.metadata.deletion_timestamp:
             return False
-        for given in pod.spec.resource_claims:
+        for pod_claim in pod.spec.resource_claims:
             try:
-                name = name_of(pod, given)
+                name = name_of(pod, pod_claim)
             except ClaimNotCreated:
                 return True
             if name is None:
                 continue
             claim = self._claims.get(pod.metadata.namespace, name)
             if claim is None:
-                if is_generated(given):
+                if is_generated(pod_claim):
                     return True
-            elif self._is_to_be_reserved(pod, given, claim):
+            elif self._is_to_be_reserved(pod, pod_claim, claim):
                 return True
         return False
 
-    def _is_to_be_reserved(self, pod: Pod, given: PodResourceClaim, claim: ResourceClaim) -> bool:
+    def _is_to_be_reserved(self, pod: Pod, pod_claim: PodResourceClaim, claim: ResourceClaim) -> bool:
         """Return True if a claim is allocated but not reserved for its pod, which was bound without the scheduler."""
-        usable = not is_generated(given) or is_owned_by(claim, pod)
+        usable = not is_generated(pod_claim) or is_owned_by(claim, pod)
         allocated = claim.status.allocation is not None
         return bool(pod.spec.node_name) and usable and allocated and not is_reserved_for(claim, pod)
 
@@ -139,64 +139,64 @@ class ResourceClaimController(Controller[Key]):
             await self._sync_pod(pod)
 
     async def _sync_pod(self, pod: Pod) -> None:
-        made = {}
-        for given in pod.spec.resource_claims:
+        new_names = {}
+        for pod_claim in pod.spec.resource_claims:
             try:
-                claim = await self._provide(pod, given)
+                claim = await self._provide(pod, pod_claim)
             except TryLater as error:
-                text = f"PodResourceClaim {given.name}: {error}"
+                text = f"PodResourceClaim {pod_claim.name}: {error}"
                 self.recorder.event(reference(PODS, pod), "Warning", "FailedResourceClaimCreation", text)
                 raise
             if claim is not None:
-                made[given.name] = claim.metadata.name
-        if made:
-            await self._apply_names(pod, made)
+                new_names[pod_claim.name] = claim.metadata.name
+        if new_names:
+            await self._apply_names(pod, new_names)
         if not pod.spec.node_name:
             return
-        for given in pod.spec.resource_claims:
-            name = made.get(given.name) or name_of(pod, given)
-            known = None if name is None else self._claims.get(pod.metadata.namespace, name)
-            if known is not None and self._is_to_be_reserved(pod, given, known):
+        for pod_claim in pod.spec.resource_claims:
+            name = new_names.get(pod_claim.name) or name_of(pod, pod_claim)
+            cached = None if name is None else self._claims.get(pod.metadata.namespace, name)
+            if cached is not None and self._is_to_be_reserved(pod, pod_claim, cached):
                 consumer = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-                wanted = with_consumers(known, [*known.status.reserved_for, consumer])
-                await self.client.update_status(RESOURCE_CLAIMS, wanted)
+                updated = with_consumers(cached, [*cached.status.reserved_for, consumer])
+                await self.client.update_status(RESOURCE_CLAIMS, updated)
 
-    async def _provide(self, pod: Pod, given: PodResourceClaim) -> ResourceClaim | None:
+    async def _provide(self, pod: Pod, pod_claim: PodResourceClaim) -> ResourceClaim | None:
         """Return a new or existing claim that the pod's status does not name yet; None if nothing is needed. Raises
         TryLater.
         """
         try:
-            name = name_of(pod, given)
+            name = name_of(pod, pod_claim)
         except ClaimNotCreated:
             name = ""
-        if name is None or given.resource_claim_template_name is None:
+        if name is None or pod_claim.resource_claim_template_name is None:
             return None
-        known = self._claims.get(pod.metadata.namespace, name) if name else None
-        if known is not None and is_owned_by(known, pod):
+        cached = self._claims.get(pod.metadata.namespace, name) if name else None
+        if cached is not None and is_owned_by(cached, pod):
             return None
-        key = pod.metadata.uid, given.name
+        key = pod.metadata.uid, pod_claim.name
         for each in self._claims.indexed(_BY_OWNER, pod.metadata.uid):
-            if each.metadata.annotations.get(OF_POD_CLAIM) == given.name:
+            if each.metadata.annotations.get(OF_POD_CLAIM) == pod_claim.name:
                 return each
         if key in self._created:
             return self._created[key]
-        template = self._templates.get(pod.metadata.namespace, given.resource_claim_template_name)
+        template = self._templates.get(pod.metadata.namespace, pod_claim.resource_claim_template_name)
         if template is None:
-            name = given.resource_claim_template_name
+            name = pod_claim.resource_claim_template_name
             raise TryLater(
                 f'resource claim template "{name}": resourceclaimtemplate.resource.k8s.io "{name}" not found'
             )
         try:
-            claim = await self.client.create(RESOURCE_CLAIMS, _claim_of(template, pod, given))
+            claim = await self.client.create(RESOURCE_CLAIMS, _claim_of(template, pod, pod_claim))
         except StatusError as error:
             raise TryLater(f"create ResourceClaim : {error}") from None
         if self._claims.get(*key_of(claim)) is None:
             self._created[key] = claim
         return claim
 
-    async def _apply_names(self, pod: Pod, made: dict[str, str]) -> None:
+    async def _apply_names(self, pod: Pod, new_names: dict[str, str]) -> None:
         """Apply the names of created claims to the status of their pod."""
-        statuses = [{"name": each, "resourceClaimName": name} for each, name in made.items()]
+        statuses = [{"name": each, "resourceClaimName": name} for each, name in new_names.items()]
         namespace, name = key_of(pod)
         configuration = {
             "apiVersion": "v1",
@@ -209,10 +209,10 @@ class ResourceClaimController(Controller[Key]):
     async def _sync_claim(self, claim: ResourceClaim) -> None:
         consumers = [each for each in claim.status.reserved_for if not is_pod(each) or await self._uses(claim, each)]
         if len(consumers) < len(claim.status.reserved_for):
-            wanted = with_consumers(claim, consumers)
+            updated = with_consumers(claim, consumers)
             if not consumers and is_protected(claim):
-                wanted = deallocated(wanted)
-            now = await self.client.update_status(RESOURCE_CLAIMS, wanted)
+                updated = deallocated(updated)
+            now = await self.client.update_status(RESOURCE_CLAIMS, updated)
             if is_protected(now) and now.status.allocation is None:
                 await self.client.update(RESOURCE_CLAIMS, without_protection(now))
         elif not consumers and is_protected(claim) and claim.metadata.deletion_timestamp:
@@ -242,10 +242,10 @@ class ResourceClaimController(Controller[Key]):
             await self.client.delete(RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace)
 
 
-def _claim_of(template: ResourceClaimTemplate, pod: Pod, given: PodResourceClaim) -> ResourceClaim:
+def _claim_of(template: ResourceClaimTemplate, pod: Pod, pod_claim: PodResourceClaim) -> ResourceClaim:
     """Return the claim from a template, for one of a pod's claims."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
-    first, second = pod.metadata.name, given.name
+    first, second = pod.metadata.name, pod_claim.name
     prefix = f"{first}-{second}-"
     if len(prefix) > _LONGEST_PREFIX:
         parts = (each[: len(each) * _LONGEST_PREFIX // len(prefix)] for each in (first, second))
@@ -255,7 +255,7 @@ def _claim_of(template: ResourceClaimTemplate, pod: Pod, given: PodResourceClaim
             generate_name=prefix,
             namespace=pod.metadata.namespace,
             owner_references=[owner],
-            annotations={**template.spec.metadata.annotations, OF_POD_CLAIM: given.name},
+            annotations={**template.spec.metadata.annotations, OF_POD_CLAIM: pod_claim.name},
             labels=dict(template.spec.metadata.labels),
         ),
         spec=template.spec.spec,
@@ -273,7 +273,7 @@ def _names(pod: Pod) -> Iterable[str]:
             yield name
 
 
-def _extended(pod: Pod) -> Iterable[str]:
+def _extended_resource_claim(pod: Pod) -> Iterable[str]:
     """Return the claim that the scheduler created for the pod's extended resources, as a tuple; () without one."""
     status = pod.status.extended_resource_claim_status
     return () if status is None else (status.resource_claim_name,)

@@ -105,22 +105,22 @@ class DeviceTaintEviction(Controller[Key]):
         """Return the time at which a pod has to be deleted, in seconds since 1970; None if it may stay."""
         if not pod.spec.node_name:
             return None
-        return min((time for claim in self._claims_of(pod) for time in self._times(claim)), default=None)
+        return min((time for claim in self._claims_of(pod) for time in self._eviction_times(claim)), default=None)
 
     def _claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
         """Yield the claims that a pod uses."""
-        for given in pod.spec.resource_claims:
+        for pod_claim in pod.spec.resource_claims:
             try:
-                name = name_of(pod, given)
+                name = name_of(pod, pod_claim)
             except ClaimNotCreated:
                 continue
             claim = None if name is None else self._claims.get(pod.metadata.namespace, name)
-            if claim is None or (is_generated(given) and not is_owned_by(claim, pod)):
+            if claim is None or (is_generated(pod_claim) and not is_owned_by(claim, pod)):
                 continue
             if is_reserved_for(claim, pod):
                 yield claim
 
-    def _times(self, claim: ResourceClaim) -> Iterator[float]:
+    def _eviction_times(self, claim: ResourceClaim) -> Iterator[float]:
         """Yield the time at which each taint of a claim's devices ends their use."""
         allocation = claim.status.allocation
         for result in allocation.devices.results if allocation is not None else ():
@@ -161,10 +161,10 @@ class DeviceTaintEviction(Controller[Key]):
             message="Device Taint manager: deleting due to NoExecute taint",
             last_transition_time=times.now(),
         )
-        known = pod.status.conditions
-        if any(each.type == condition.type and each.status == "True" for each in known):
+        conditions = pod.status.conditions
+        if any(each.type == condition.type and each.status == "True" for each in conditions):
             return
-        types = dict.fromkeys([*(each.type for each in known), condition.type])
+        types = dict.fromkeys([*(each.type for each in conditions), condition.type])
         order = [{"type": each} for each in types]
         change = {"conditions": [to_plain(condition)], "$setElementOrder/conditions": order}
         await patch_pod_status(self.client, pod, change)

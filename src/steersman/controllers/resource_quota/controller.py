@@ -54,7 +54,7 @@ class ResourceQuotaController(Controller[Key]):
         self._measured: dict[GroupResource, MeasuredResource[Any]] = {}
         for each in measured_resources(self.informers):
             self._measured[each.measure.resource] = each
-            self._follow(each)
+            self._subscribe(each)
         self._monitors = dependencies.monitors
         self._monitors.on_change(self._object_changed)
         self._monitors.on_resource(self._resource_added)
@@ -88,7 +88,7 @@ class ResourceQuotaController(Controller[Key]):
         elif old is None or not _equal(old.spec.hard, new.spec.hard):
             self.queue.add(key_of(new))
 
-    def _follow(self, each: MeasuredResource[Any]) -> None:
+    def _subscribe(self, each: MeasuredResource[Any]) -> None:
         def changed(old: Any, new: Any) -> None:
             if old is not None and (new is None or each.may_release(old, new)):
                 self._replenish(each.measure, old.metadata.namespace)
@@ -143,7 +143,7 @@ class ResourceQuotaController(Controller[Key]):
         if quota is None:
             return
         started = time.perf_counter()
-        found, unknown = await self._used(quota)
+        found, unknown = await self._measure_usage(quota)
         hard = quota.spec.hard
         used = {name: text for name, text in quota.status.used.items() if name in hard}
         used |= {name: str(amount) for name, amount in found.items()}
@@ -154,9 +154,9 @@ class ResourceQuotaController(Controller[Key]):
         took = time.perf_counter() - started
         self._pauses[key] = _PAUSE_FACTOR * took if took > 0.01 else 0.0
         if unknown:
-            raise TryLater(f"{unknown} is not known yet")
+            raise TryLater(f"{unknown} is not measured yet")
 
-    async def _used(self, quota: ResourceQuota) -> tuple[Amounts, str]:
+    async def _measure_usage(self, quota: ResourceQuota) -> tuple[Amounts, str]:
         """Return the usage of the limited resources, and a resource whose usage is unknown yet, "" if there is none."""
         names, namespace, scopes = quota.spec.hard, quota.metadata.namespace, scopes_of(quota)
         total: Amounts = {}

@@ -59,7 +59,7 @@ class MeasuredResource(Struct, Generic[O], frozen=True):
         return await self.sums.get(namespace, scopes, objects).used(names)
 
     def forget(self, namespace: str = "") -> None:
-        """Drop the sums of a namespace, or of all, so that they are measured anew."""
+        """Drop the sums of a namespace, or of all, so that they are measured again."""
         if self.sums is not None:
             self.sums.forget(namespace)
 

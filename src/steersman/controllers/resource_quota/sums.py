@@ -96,10 +96,10 @@ class Sums(Generic[O]):
 
     def change(self, old: O | None, new: O | None) -> None:
         """Note a change of an object, as a handler of an informer."""
-        known = new if new is not None else old
-        assert known is not None
-        for each in self._sums.get(known.metadata.namespace, {}).values():
-            each.change(known.metadata.name, new)
+        present = new if new is not None else old
+        assert present is not None
+        for each in self._sums.get(present.metadata.namespace, {}).values():
+            each.change(present.metadata.name, new)
 
     def get(self, namespace: str, scopes: Scopes, objects: Callable[[str], Sequence[O]]) -> Sum[O]:
         """Return the sum of a namespace and scopes; `objects` returns the current objects of a namespace for a new sum."""
@@ -113,7 +113,7 @@ class Sums(Generic[O]):
         return found
 
     def forget(self, namespace: str = "") -> None:
-        """Drop the sums of a namespace, or of all, so that they are measured anew."""
+        """Drop the sums of a namespace, or of all, so that they are measured again."""
         if namespace:
             self._sums.pop(namespace, None)
         else:

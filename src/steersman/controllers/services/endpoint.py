@@ -49,17 +49,17 @@ def endpoint_of(pod: Pod, node: Node | None, service: Service, family: str) -> E
 def uses_zone_shares(service: Service) -> bool:
     """Return True if hints follow the zones' share of CPUs (topology-mode Auto) instead of `trafficDistribution`."""
     annotations = service.metadata.annotations
-    given = next((annotations[each] for each in _MODES if each in annotations), "")
-    return given in ("Auto", "auto")
+    mode = next((annotations[each] for each in _MODES if each in annotations), "")
+    return mode in ("Auto", "auto")
 
 
 def _near_hints(service: Service, zone: str | None, node: str | None) -> EndpointHints | None:
     """Return hints for clients in the same zone or on the same node, None if the Service does not prefer near
     endpoints.
     """
-    wanted = service.spec.traffic_distribution
-    if wanted not in _NEAR or uses_zone_shares(service):
+    distribution = service.spec.traffic_distribution
+    if distribution not in _NEAR or uses_zone_shares(service):
         return None
     zones = [ForZone(name=zone)] if zone else []
-    nodes = [ForNode(name=node)] if node and wanted == "PreferSameNode" else []
+    nodes = [ForNode(name=node)] if node and distribution == "PreferSameNode" else []
     return EndpointHints(for_zones=zones, for_nodes=nodes) if zones or nodes else None

@@ -87,9 +87,9 @@ class _State(PodsOfService):
         """Record a slice from the informer. Return True if another client has changed it."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
-        known = packing.slices.get(metadata.name)
+        cached = packing.slices.get(metadata.name)
         if metadata.uid in self.deleted or (
-            known is not None and int(known.metadata.resource_version) >= int(metadata.resource_version)
+            cached is not None and int(cached.metadata.resource_version) >= int(metadata.resource_version)
         ):
             return False
         if metadata.deletion_timestamp:
@@ -103,9 +103,9 @@ class _State(PodsOfService):
         """Record the deletion of a slice. Return True if the slice was still in use."""
         metadata = slice_.metadata
         packing = self.packing(slice_.address_type)
-        known = packing.slices.get(metadata.name)
+        cached = packing.slices.get(metadata.name)
         self.deleted.discard(metadata.uid)
-        if known is None or known.metadata.uid != metadata.uid:
+        if cached is None or cached.metadata.uid != metadata.uid:
             return False
         packing.remove_slice(metadata.name)
         return True
@@ -223,17 +223,17 @@ class EndpointSliceController(PodsOfServicesController[_State]):
         shares_zones = uses_zone_shares(service)
         packing.ignore_hints(shares_zones)
         changes = packing.plan(service)
-        told = []
+        topology_events = []
         if shares_zones:
             written = {each.metadata.name for each in (*changes.update, *changes.delete)}
             unchanged = [each for name, each in packing.slices.items() if name not in written]
-            told = list(self._known_zones().set_hints(key, packing.family, changes, unchanged))
+            topology_events = list(self._known_zones().set_hints(key, packing.family, changes, unchanged))
         elif self._zones.forget(key, packing.family):
             text = f"Topology Aware Hints has been disabled, addressType: {packing.family}"
             self.recorder.event(reference(SERVICES, service), "Warning", "TopologyAwareHintsDisabled", text)
         recycle(changes, service)
         await self._apply(state, packing, changes, time)
-        for each in told:
+        for each in topology_events:
             self.recorder.event(reference(SERVICES, service), *each)
 
     async def _apply(self, state: _State, packing: Packing, changes: Changes, time: str) -> None:

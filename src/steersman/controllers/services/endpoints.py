@@ -129,7 +129,7 @@ class EndpointsController(PodsOfServicesController[_State]):
 
     async def write(self, key: Key, state: _State) -> None:
         time = state.trigger_times.take_earliest(state.service)
-        current = self._current(key, state)
+        current = self._newest(key, state)
         is_new = current is None
         if current is None:
             current = Endpoints(metadata=ObjectMeta(name=key[1], namespace=key[0]))
@@ -149,14 +149,14 @@ class EndpointsController(PodsOfServicesController[_State]):
         written.metadata.managed_fields = []
         state.written = written
 
-    def _current(self, key: Key, state: _State) -> Endpoints | None:
+    def _newest(self, key: Key, state: _State) -> Endpoints | None:
         """Return the newest known Endpoints: the written ones or those of the informer."""
-        told, written = self._endpoints.get(*key), state.written
+        cached, written = self._endpoints.get(*key), state.written
         if written is None or (
-            told is not None and int(told.metadata.resource_version) >= int(written.metadata.resource_version)
+            cached is not None and int(cached.metadata.resource_version) >= int(written.metadata.resource_version)
         ):
             state.written = None
-            return told
+            return cached
         return written
 
     def _record_failure(self, key: Key, endpoints: Endpoints, error: StatusError, *, is_new: bool) -> None:
@@ -187,8 +187,8 @@ def _address(service: Service, pod: Pod) -> EndpointAddress | None:
 
 def _is_up_to_date(current: Endpoints, desired: Endpoints) -> bool:
     """Return True if nothing has to be written. As upstream, the label of headless Services alone is ignored."""
-    labels, wanted = (
+    labels, wanted_labels = (
         {key: value for key, value in each.metadata.labels.items() if key != HEADLESS} for each in (current, desired)
     )
     truncation, wanted_truncation = (each.metadata.annotations.get(OVER_CAPACITY) for each in (current, desired))
-    return labels == wanted and truncation == wanted_truncation and current.subsets == desired.subsets
+    return labels == wanted_labels and truncation == wanted_truncation and current.subsets == desired.subsets

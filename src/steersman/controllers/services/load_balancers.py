@@ -169,10 +169,10 @@ class LoadBalancerController(Controller[Key]):
 
         Raises NoAddresses.
         """
-        uid, asked = service.metadata.uid, service.spec.load_balancer_ip
-        if asked:
+        uid, requested_ip = service.metadata.uid, service.spec.load_balancer_ip
+        if requested_ip:
             self._release(uid)
-            return [LoadBalancerIngress(ip=asked, ip_mode="VIP")]
+            return [LoadBalancerIngress(ip=requested_ip, ip_mode="VIP")]
         families = families_of(service)
         return [LoadBalancerIngress(ip=self._addresses[each].allocate(uid), ip_mode="VIP") for each in families]
 

@@ -59,8 +59,8 @@ class Mirrored(Struct):
             self.endpoints.setdefault((family, ports), {})
         added = 0
         time_slice = TimeSlice()
-        given = [(each, True) for each in subset.ready] + [(each, False) for each in subset.not_ready]
-        for key, ready in given:
+        in_subset = [(each, True) for each in subset.ready] + [(each, False) for each in subset.not_ready]
+        for key, ready in in_subset:
             if added >= MOST:
                 break
             await time_slice.pause_if_over()
@@ -69,9 +69,9 @@ class Mirrored(Struct):
                 self.invalid += 1
                 continue
             family, endpoint = found
-            self.endpoints[family, ports][_identity(endpoint)] = endpoint
+            self.endpoints[family, ports][_endpoint_key(endpoint)] = endpoint
             added += 1
-        self.skipped += len(given) - added
+        self.skipped += len(in_subset) - added
 
 
 class EndpointSliceMirroringController(Controller[Key]):
@@ -154,15 +154,15 @@ class EndpointSliceMirroringController(Controller[Key]):
             there.setdefault((each.address_type, ports_of_slice(each.ports)), []).append(each)
         create: list[EndpointSlice] = []
         update: list[EndpointSlice] = []
-        for place, wanted in mirrored.endpoints.items():
-            if not wanted:
+        for place, desired in mirrored.endpoints.items():
+            if not desired:
                 continue
             mirrors = there.get(place, [])
             there[place] = mirrors[1:]
             if not mirrors:
-                create.append(_new_slice(endpoints, place, wanted.values()))
-            elif not _is_mirror_of(mirrors[0], endpoints, wanted):
-                update.append(_new_slice(endpoints, place, wanted.values(), mirrors[0].metadata.name))
+                create.append(_new_slice(endpoints, place, desired.values()))
+            elif not _is_mirror_of(mirrors[0], endpoints, desired):
+                update.append(_new_slice(endpoints, place, desired.values(), mirrors[0].metadata.name))
         delete = [each for slices in there.values() for each in slices]
         for new in list(create):
             old = next((each for each in delete if each.address_type == new.address_type), None)
@@ -224,7 +224,7 @@ def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] 
     )
 
 
-def _identity(endpoint: Endpoint) -> tuple[str, ...]:
+def _endpoint_key(endpoint: Endpoint) -> tuple[str, ...]:
     """Return the parts of an endpoint that identify it."""
     target = endpoint.target_ref
     whose = (target.namespace, target.name) if target is not None else ("", "")
@@ -235,7 +235,7 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
     return {key: value for key, value in endpoints.metadata.annotations.items() if key not in _NOT_MIRRORED}
 
 
-def _new_slice(endpoints: Endpoints, place: _SliceKey, wanted: Iterable[Endpoint], name: str = "") -> EndpointSlice:
+def _new_slice(endpoints: Endpoints, place: _SliceKey, desired: Iterable[Endpoint], name: str = "") -> EndpointSlice:
     metadata = endpoints.metadata
     prefix = f"{metadata.name}-"
     family, ports = place
@@ -249,16 +249,16 @@ def _new_slice(endpoints: Endpoints, place: _SliceKey, wanted: Iterable[Endpoint
             generate_name="" if name else prefix if len(prefix) <= _LONGEST_PREFIX else metadata.name,
         ),
         address_type=family,
-        endpoints=list(wanted)[:MOST],
+        endpoints=list(desired)[:MOST],
         ports=[each.of_slice for each in ports] or None,
     )
 
 
-def _is_mirror_of(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[tuple[str, ...], Endpoint]) -> bool:
+def _is_mirror_of(slice_: EndpointSlice, endpoints: Endpoints, desired: Mapping[tuple[str, ...], Endpoint]) -> bool:
     """Return True if a slice mirrors the Endpoints already."""
     metadata = slice_.metadata
     labels = {key: value for key, value in metadata.labels.items() if key not in (SERVICE_NAME, MANAGED_BY)}
-    there = {_identity(each): each for each in slice_.endpoints or ()}
+    there = {_endpoint_key(each): each for each in slice_.endpoints or ()}
     stale = any(
         each.kind == "Endpoints" and each.name == endpoints.metadata.name and each.uid != endpoints.metadata.uid
         for each in metadata.owner_references
@@ -267,12 +267,12 @@ def _is_mirror_of(slice_: EndpointSlice, endpoints: Endpoints, wanted: Mapping[t
         not stale
         and labels == endpoints.metadata.labels
         and metadata.annotations == _annotations(endpoints)
-        and there.keys() == wanted.keys()
-        and all(_plain(there[key]) == _plain(each) for key, each in wanted.items())
+        and there.keys() == desired.keys()
+        and all(_without_target_version(there[key]) == _without_target_version(each) for key, each in desired.items())
     )
 
 
-def _plain(endpoint: Endpoint) -> Endpoint:
+def _without_target_version(endpoint: Endpoint) -> Endpoint:
     """Return an endpoint without the resourceVersion of its target."""
     target = endpoint.target_ref
     if target is None or not target.resource_version:

@@ -67,27 +67,27 @@ class Packing:
         """Return True if a slice differs from its desired state."""
         return name in self._dirty
 
-    def set_desired(self, pod: str, wanted: DesiredEndpoint | None) -> None:
+    def set_desired(self, pod: str, desired: DesiredEndpoint | None) -> None:
         """Set the desired endpoint of a pod; None removes the pod."""
         old = self._desired.get(pod)
-        if old == wanted:
+        if old == desired:
             return
         if old is not None:
             self._port_counts[old.ports] -= 1
             if not self._port_counts[old.ports]:
                 del self._port_counts[old.ports]
             del self._desired[pod]
-        if wanted is not None:
-            self._port_counts[wanted.ports] += 1
-            self._desired[pod] = wanted
+        if desired is not None:
+            self._port_counts[desired.ports] += 1
+            self._desired[pod] = desired
         self._missing.pop(pod, None)
         place = self._slice_by_pod.get(pod)
         if place is not None:
             self._dirty.add(place)
-            if wanted is None or wanted.endpoint is None or wanted.ports != self._ports[place]:
+            if desired is None or desired.endpoint is None or desired.ports != self._ports[place]:
                 del self._slice_by_pod[pod]
                 place = None
-        if place is None and wanted is not None and wanted.endpoint is not None:
+        if place is None and desired is not None and desired.endpoint is not None:
             self._missing[pod] = None
 
     def put_slice(self, slice_: EndpointSlice) -> None:
@@ -100,12 +100,12 @@ class Packing:
         there: set[str] = set()
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._desired.get(pod)
+            desired = self._desired.get(pod)
             if (
                 pod in there
-                or wanted is None
-                or wanted.endpoint is None
-                or wanted.ports != ports
+                or desired is None
+                or desired.endpoint is None
+                or desired.ports != ports
                 or self._slice_by_pod.get(pod, name) != name
             ):
                 self._dirty.add(name)  # an endpoint of another Service's pod, or of a pod that is in another slice
@@ -113,7 +113,7 @@ class Packing:
             there.add(pod)
             self._slice_by_pod[pod] = name
             self._missing.pop(pod, None)
-            if not self._is_equal(wanted.endpoint, endpoint):
+            if not self._is_equal(desired.endpoint, endpoint):
                 self._dirty.add(name)
         self._mark_missing(before, name, there)
 
@@ -130,8 +130,8 @@ class Packing:
             pod = pod_of(endpoint)
             if pod not in there and self._slice_by_pod.get(pod) == name:
                 del self._slice_by_pod[pod]
-                wanted = self._desired.get(pod)
-                if wanted is not None and wanted.endpoint is not None:
+                desired = self._desired.get(pod)
+                if desired is not None and desired.endpoint is not None:
                     self._missing[pod] = None
                     if name in self.slices:
                         self._dirty.add(name)
@@ -140,7 +140,7 @@ class Packing:
         """Return the writes that lead to the desired state."""
         changes = Changes()
         labels = slice_labels(service)
-        own_labels = _plain(labels)
+        own_labels = _unreserved_labels(labels)
         updated: dict[Ports, list[EndpointSlice]] = {}
         unchanged: dict[Ports, list[EndpointSlice]] = {}
         for name, slice_ in self.slices.items():
@@ -148,20 +148,20 @@ class Packing:
             if not is_owned(slice_, service) or ports not in self._port_counts:
                 changes.delete.append(slice_)
                 continue
-            endpoints = self._kept(name, slice_) if name in self._dirty else None
+            endpoints = self._remaining_endpoints(name, slice_) if name in self._dirty else None
             if endpoints == []:
                 changes.delete.append(slice_)
-            elif endpoints is not None or _plain(slice_.metadata.labels) != own_labels:
-                kept = list(slice_.endpoints or ()) if endpoints is None else endpoints
-                updated.setdefault(ports, []).append(changed_slice(slice_, kept, labels))
+            elif endpoints is not None or _unreserved_labels(slice_.metadata.labels) != own_labels:
+                remaining = list(slice_.endpoints or ()) if endpoints is None else endpoints
+                updated.setdefault(ports, []).append(changed_slice(slice_, remaining, labels))
             else:
                 self._dirty.discard(name)
                 unchanged.setdefault(ports, []).append(slice_)
         missing: dict[Ports, list[Endpoint]] = {}
         for pod in self._missing:
-            wanted = self._desired[pod]
-            assert wanted.endpoint is not None
-            missing.setdefault(wanted.ports, []).append(wanted.endpoint)
+            desired = self._desired[pod]
+            assert desired.endpoint is not None
+            missing.setdefault(desired.ports, []).append(desired.endpoint)
         for ports, endpoints in missing.items():
             self._place_missing(
                 service, ports, endpoints, updated.setdefault(ports, []), unchanged.get(ports, []), changes
@@ -170,24 +170,24 @@ class Packing:
         self._keep_placeholder(service, changes)
         return changes
 
-    def _kept(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
+    def _remaining_endpoints(self, name: str, slice_: EndpointSlice) -> list[Endpoint] | None:
         """Return the endpoints that stay in a slice, in their desired form; None if nothing changes."""
-        kept: list[Endpoint] = []
+        remaining: list[Endpoint] = []
         seen: set[str] = set()
         changed = False
         for endpoint in slice_.endpoints or ():
             pod = pod_of(endpoint)
-            wanted = self._desired.get(pod)
-            if pod in self._missing and wanted is not None and wanted.ports == self._ports[name]:
+            desired = self._desired.get(pod)
+            if pod in self._missing and desired is not None and desired.ports == self._ports[name]:
                 self._slice_by_pod[pod] = name  # the slice was recorded before the pod
                 del self._missing[pod]
-            if self._slice_by_pod.get(pod) != name or wanted is None or wanted.endpoint is None or pod in seen:
+            if self._slice_by_pod.get(pod) != name or desired is None or desired.endpoint is None or pod in seen:
                 changed = True
                 continue
             seen.add(pod)
-            kept.append(wanted.endpoint)
-            changed = changed or not self._is_equal(wanted.endpoint, endpoint)
-        return kept if changed else None
+            remaining.append(desired.endpoint)
+            changed = changed or not self._is_equal(desired.endpoint, endpoint)
+        return remaining if changed else None
 
     def _place_missing(
         self,
@@ -241,7 +241,7 @@ def pod_of(endpoint: Endpoint) -> str:
 
 def slice_labels(service: Service) -> dict[str, str]:
     """Return the labels of a Service's slices: those of the Service, its name, and the manager."""
-    labels = _plain(service.metadata.labels)
+    labels = _unreserved_labels(service.metadata.labels)
     if not has_cluster_ip(service):
         labels[HEADLESS] = ""
     return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
@@ -288,18 +288,18 @@ def prepared(slice_: EndpointSlice, time: str) -> EndpointSlice:
 
 def recycle(changes: Changes, service: Service) -> None:
     """Turn pairs of a create and a delete into updates."""
-    kept: list[EndpointSlice] = []
+    remaining: list[EndpointSlice] = []
     for old in changes.delete:
         if changes.create and is_owned(old, service):
             new = changes.create.pop()
             new.metadata.name = old.metadata.name
             changes.update.append(new)
         else:
-            kept.append(old)
-    changes.delete = kept
+            remaining.append(old)
+    changes.delete = remaining
 
 
-def _plain(labels: Mapping[str, str]) -> dict[str, str]:
+def _unreserved_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key not in _RESERVED}
 
 

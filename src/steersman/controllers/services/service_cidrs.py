@@ -101,9 +101,9 @@ class ServiceCIDRController(Controller[str]):
             block
             for each in self._ranges
             if each.metadata.name != found.metadata.name
-            for block in blocks(each.spec.cidrs)
+            for block in network_keys(each.spec.cidrs)
         }
-        own = blocks(found.spec.cidrs)
+        own = network_keys(found.spec.cidrs)
         if all(is_within(others, *each) for each in own):
             return False
         time_slice = TimeSlice()
@@ -112,8 +112,8 @@ class ServiceCIDRController(Controller[str]):
             if each.metadata.labels.get(_MANAGED_BY) != _ALLOCATOR:
                 continue
             address = ip_address(each.metadata.name)
-            whole = address.version, address.max_prefixlen, int(address)
-            if is_within(own, *whole) and not is_within(others, *whole):
+            ip_prefix = address.version, address.max_prefixlen, int(address)
+            if is_within(own, *ip_prefix) and not is_within(others, *ip_prefix):
                 return True
         return False
 
@@ -144,7 +144,7 @@ class ServiceCIDRController(Controller[str]):
             await self.client.patch(SERVICE_CIDRS, name, "", {"metadata": metadata}, media=STRATEGIC_MERGE_PATCH)
 
 
-def blocks(cidrs: Iterable[str]) -> set[Block]:
+def network_keys(cidrs: Iterable[str]) -> set[Block]:
     """Return networks as keys for lookups."""
     networks = (ip_network(each) for each in cidrs)
     return {

@@ -64,8 +64,8 @@ async def group_of_subset(subset: EndpointSubset, addresses: dict[AddressKey, En
     time_slice = TimeSlice()
     ready: set[AddressKey] = set()
     not_ready: set[AddressKey] = set()
-    for keys, given in ((ready, subset.addresses), (not_ready, subset.not_ready_addresses)):
-        for each in given:
+    for keys, addresses_of_subset in ((ready, subset.addresses), (not_ready, subset.not_ready_addresses)):
+        for each in addresses_of_subset:
             keys.add(addresses_key(each, addresses))
             await time_slice.pause_if_over()
     return Group(list(ports_of_subset(subset.ports)), sorted(ready - not_ready), sorted(not_ready))

@@ -76,23 +76,23 @@ class ZoneShares(Struct):
 
     def overloaded(self) -> list[Key]:
         """Return the Services with too few endpoints for a zone."""
-        return [key for key, given in self._hints.items() if any(map(self._is_overloaded, given.values()))]
+        return [key for key, hints in self._hints.items() if any(map(self._is_overloaded, hints.values()))]
 
-    def _is_overloaded(self, given: Counter[str]) -> bool:
-        if not given:
+    def _is_overloaded(self, hints: Counter[str]) -> bool:
+        if not hints:
             return False
-        least = {zone: math.ceil(given.total() * share / (1 + _OVERLOAD)) for zone, share in self.shares.items()}
-        return not least or any(zone not in given or given[zone] < count for zone, count in least.items())
+        least = {zone: math.ceil(hints.total() * share / (1 + _OVERLOAD)) for zone, share in self.shares.items()}
+        return not least or any(zone not in hints or hints[zone] < count for zone, count in least.items())
 
     def forget(self, key: Key, family: str) -> bool:
         """Remove the hints of a Service. Return True if an event has reported that it has hints."""
-        given = self._hints.get(key, {})
-        given.pop(family, None)
-        if not given:
+        hints = self._hints.get(key, {})
+        hints.pop(family, None)
+        if not hints:
             self._hints.pop(key, None)
-        told = key in self._reported
+        was_reported = key in self._reported
         self._reported.discard(key)
-        return told
+        return was_reported
 
     def set_hints(
         self, key: Key, family: str, changes: Changes, unchanged: list[EndpointSlice]
@@ -101,7 +101,7 @@ class ZoneShares(Struct):
         everything = [*changes.create, *changes.update, *unchanged]
         try:
             allowed = self._allowed(sum(_ready(each) for each in everything))
-            given = _spread(changes, unchanged, allowed)
+            hints = _spread(changes, unchanged, allowed)
         except _NoHints as error:
             self.forget(key, family)
             remove_hints(changes, unchanged)
@@ -110,7 +110,7 @@ class ZoneShares(Struct):
         if key not in self._reported:
             text = f"Topology Aware Hints has been enabled, addressType: {family}"
             yield ServiceEvent("Normal", "TopologyAwareHintsEnabled", text)
-        self._hints.setdefault(key, {})[family] = given
+        self._hints.setdefault(key, {})[family] = hints
         self._reported.add(key)
 
     def _allowed(self, count: int) -> dict[str, _Share]:
@@ -152,43 +152,43 @@ def _spread(changes: Changes, unchanged: list[EndpointSlice], allowed: Mapping[s
 
     Raises _NoHints.
     """
-    given: Counter[str] = Counter()
+    hints: Counter[str] = Counter()
     for each in unchanged:
-        there = _hints_in(each, given, allowed)
+        there = _hints_in(each, hints, allowed)
         if there is None:
             changes.update.append(changed_slice(each, list(each.endpoints or ())))
         else:
-            given.update(there)
+            hints.update(there)
     open_ = [*changes.create, *changes.update]
     for slice_ in open_:
         for index, endpoint in _ready_in(slice_):
             if not endpoint.zone:
                 raise _NoHints("One or more endpoints do not have a zone specified")
-            given[endpoint.zone] += 1
-            _put(slice_, index, endpoint, endpoint.zone)
-    giving, receiving = _exchange(allowed, given)
+            hints[endpoint.zone] += 1
+            _set_hint(slice_, index, endpoint, endpoint.zone)
+    giving, receiving = _exchange(allowed, hints)
     for slice_ in open_:
         for index, endpoint in _ready_in(slice_):
             zone = endpoint.zone or ""
             to = next(iter(receiving), None)
             if to is None or not giving[zone]:
                 continue
-            _put(slice_, index, endpoint, to)
+            _set_hint(slice_, index, endpoint, to)
             giving[zone] -= 1
             receiving[to] -= 1
             if not receiving[to]:
                 del receiving[to]
-            given[to] += 1
-            given[zone] -= 1
-    if not given:
+            hints[to] += 1
+            hints[zone] -= 1
+    if not hints:
         raise _NoHints("No hints allocated for zones")
-    return given
+    return hints
 
 
-def _exchange(allowed: Mapping[str, _Share], given: Counter[str]) -> tuple[Counter[str], Counter[str]]:
+def _exchange(allowed: Mapping[str, _Share], hints: Counter[str]) -> tuple[Counter[str], Counter[str]]:
     """Return the numbers of endpoints that zones give away and receive."""
-    more = {zone: given[zone] - share.desired for zone, share in allowed.items() if given[zone] > share.desired}
-    fewer = {zone: share.desired - given[zone] for zone, share in allowed.items() if given[zone] < share.desired}
+    more = {zone: hints[zone] - share.desired for zone, share in allowed.items() if hints[zone] > share.desired}
+    fewer = {zone: share.desired - hints[zone] for zone, share in allowed.items() if hints[zone] < share.desired}
     giving: Counter[str] = Counter()
     receiving: Counter[str] = Counter()
     while more and fewer:
@@ -203,7 +203,7 @@ def _exchange(allowed: Mapping[str, _Share], given: Counter[str]) -> tuple[Count
     return giving, receiving
 
 
-def _hints_in(slice_: EndpointSlice, given: Counter[str], allowed: Mapping[str, _Share]) -> Counter[str] | None:
+def _hints_in(slice_: EndpointSlice, hints: Counter[str], allowed: Mapping[str, _Share]) -> Counter[str] | None:
     """Return the number of hints of a slice by zone; None if the slice must be rewritten."""
     found: Counter[str] = Counter()
     for _, endpoint in _ready_in(slice_):
@@ -211,7 +211,7 @@ def _hints_in(slice_: EndpointSlice, given: Counter[str], allowed: Mapping[str, 
         if not zones or any(each.name not in allowed for each in zones):
             return None
         found.update(each.name for each in zones)
-    return None if any(given[zone] + count > allowed[zone].most for zone, count in found.items()) else found
+    return None if any(hints[zone] + count > allowed[zone].most for zone, count in found.items()) else found
 
 
 def _ready_in(slice_: EndpointSlice) -> Iterator[tuple[int, Endpoint]]:
@@ -222,7 +222,7 @@ def _ready(slice_: EndpointSlice) -> int:
     return sum(bool(each.conditions.ready) for each in slice_.endpoints or ())
 
 
-def _put(slice_: EndpointSlice, index: int, endpoint: Endpoint, zone: str) -> None:
+def _set_hint(slice_: EndpointSlice, index: int, endpoint: Endpoint, zone: str) -> None:
     assert slice_.endpoints is not None
     slice_.endpoints[index] = _with_hints(endpoint, EndpointHints(for_zones=[ForZone(name=zone)]))
 

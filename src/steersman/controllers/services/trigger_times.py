@@ -31,7 +31,7 @@ class TriggerTimes:
             self._pods.pop(pod.metadata.name, None)
             return
         if time > self._pods.get(pod.metadata.name, ""):
-            self._note(time)
+            self._record_trigger(time)
         self._pods[pod.metadata.name] = time
 
     def pod_removed(self, pod: str) -> None:
@@ -43,14 +43,14 @@ class TriggerTimes:
         created = service.metadata.creation_timestamp or ""
         if created > self._service:
             self._service = created
-            self._note(created)
+            self._record_trigger(created)
         earliest, self._earliest = self._earliest, ""
         if not self._is_known:
             self._is_known = True
             return created
         return earliest
 
-    def _note(self, time: str) -> None:
+    def _record_trigger(self, time: str) -> None:
         self._earliest = min(self._earliest or time, time)
 
 

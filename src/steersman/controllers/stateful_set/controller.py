@@ -86,9 +86,9 @@ class StatefulSetController(Controller[Key]):
 
     async def _sync(self, key: Key, stateful_set: StatefulSet) -> None:
         selector = await compile_selector(stateful_set.spec.selector)
-        known = await self._own_revisions(stateful_set, selector)
+        revisions = await self._own_revisions(stateful_set, selector)
         pods = await self._claim_pods(stateful_set, selector)
-        found = await history.find_revisions(self.client, stateful_set, known)
+        found = await history.find_revisions(self.client, stateful_set, revisions)
         now = times.unix(times.now())
         self._stateful_pods.expected.forget(key)
         update = Update(self._stateful_pods, stateful_set, found, pods, now)
@@ -97,7 +97,7 @@ class StatefulSetController(Controller[Key]):
         finally:
             complete_rolling_update(stateful_set, update.status)
             await self._write_status(key, stateful_set, update.status)
-        await history.truncate(self.client, stateful_set, known, found, pods)
+        await history.truncate(self.client, stateful_set, revisions, found, pods)
         seconds = stateful_set.spec.min_ready_seconds
         if seconds > 0 and update.status.ready_replicas != update.status.available_replicas:
             self.queue.add_after(key, next_availability(pods, seconds, now) or seconds)

@@ -38,11 +38,13 @@ class Revisions(Struct, frozen=True):
     collision_count: int
 
 
-async def find_revisions(client: Client, stateful_set: StatefulSet, known: Iterable[ControllerRevision]) -> Revisions:
-    """Return the revisions of a set, from `known` ones; the revision of its present template is created if it is
+async def find_revisions(
+    client: Client, stateful_set: StatefulSet, candidates: Iterable[ControllerRevision]
+) -> Revisions:
+    """Return the revisions of a set, from `candidates` ones; the revision of its present template is created if it is
     missing.
     """
-    template, revisions = stateful_set.spec.template, sorted(known, key=revision_sort_key)
+    template, revisions = stateful_set.spec.template, sorted(candidates, key=revision_sort_key)
     data, same = await offload_if_large(template, equal_revisions, template, revisions)
     collisions = stateful_set.status.collision_count or 0
     newest = revisions[-1].revision + 1 if revisions else 1
@@ -89,13 +91,13 @@ async def _create(
 async def truncate(
     client: Client,
     stateful_set: StatefulSet,
-    known: Iterable[ControllerRevision],
+    revisions: Iterable[ControllerRevision],
     found: Revisions,
     pods: Sequence[Pod],
 ) -> None:
     """Delete the oldest unused revisions beyond the history limit."""
     live = {found.current.metadata.name, found.update.metadata.name, *map(revision_of, pods)}
-    dead = [each for each in sorted(known, key=revision_sort_key) if each.metadata.name not in live]
+    dead = [each for each in sorted(revisions, key=revision_sort_key) if each.metadata.name not in live]
     limit = stateful_set.spec.revision_history_limit
     limit = 10 if limit is None else limit
     for each in dead[: max(len(dead) - limit, 0)] if limit >= 0 else ():

@@ -30,10 +30,10 @@ _TRIES = 4
 class StatefulPods:
     """Creates, updates and deletes the pods of all StatefulSets, and their claims."""
 
-    def __init__(self, client: Client, recorder: Recorder, known: Informer[PersistentVolumeClaim]) -> None:
+    def __init__(self, client: Client, recorder: Recorder, claims: Informer[PersistentVolumeClaim]) -> None:
         self._client = client
         self._recorder = recorder
-        self._claims = known
+        self._claims = claims
         self.expected: Expectations[Key] = Expectations()
 
     async def create(self, stateful_set: StatefulSet, pod: Pod) -> None:
@@ -46,13 +46,13 @@ class StatefulPods:
         key = key_of(stateful_set)
         self.expected.add(key, creations=1)
         try:
-            made = await self._client.create(PODS, pod)
+            created = await self._client.create(PODS, pod)
         except StatusError as error:
             self.expected.observe_creation(key)
             if not is_already_exists(error):
                 self._record_event("Create", stateful_set, pod, error)
             raise
-        await self._put_owners(stateful_set, made)
+        await self._put_owners(stateful_set, created)
         self._record_event("Create", stateful_set, pod)
 
     async def delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
@@ -133,9 +133,9 @@ class StatefulPods:
         failed: list[str] = []
         for claim in claims_of(stateful_set, ordinal_of(pod)).values():
             name = claim.metadata.name
-            known = self._claims.get(claim.metadata.namespace, name)
-            if known is not None:
-                if known.metadata.deletion_timestamp:
+            cached = self._claims.get(claim.metadata.namespace, name)
+            if cached is not None:
+                if cached.metadata.deletion_timestamp:
                     failed.append(f"pvc {name} is being deleted")
                 continue
             where = f"Pod {pod.metadata.name} in StatefulSet {stateful_set.metadata.name}"

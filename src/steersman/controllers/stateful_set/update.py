@@ -217,9 +217,9 @@ class Update:
 
 def complete_rolling_update(stateful_set: StatefulSet, status: StatefulSetStatus) -> None:
     """Make the update revision the current one, if all pods have it and are ready."""
-    wanted = replicas_of(stateful_set)
+    desired = replicas_of(stateful_set)
     if stateful_set.spec.update_strategy.type == "RollingUpdate" and (
-        status.updated_replicas == status.ready_replicas == status.replicas == wanted
+        status.updated_replicas == status.ready_replicas == status.replicas == desired
     ):
         status.current_replicas = status.updated_replicas
         status.current_revision = status.update_revision

@@ -116,11 +116,11 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
         lacks_ca = bool(self._root_ca) and data.get(_CA) != self._root_ca
         return lacks_ca, not data.get(_NAMESPACE), not data.get(_TOKEN)
 
-    async def _fill(self, known: Secret, account: ServiceAccount) -> None:
+    async def _fill(self, cached: Secret, account: ServiceAccount) -> None:
         """Add the missing parts to a secret, unless it has changed since: the change queues it again."""
         with ignoring(is_not_found, is_conflict):
-            secret = await self.client.get(SECRETS, known.metadata.name, known.metadata.namespace)
-            if secret.metadata.resource_version != known.metadata.resource_version:
+            secret = await self.client.get(SECRETS, cached.metadata.name, cached.metadata.namespace)
+            if secret.metadata.resource_version != cached.metadata.resource_version:
                 return
             lacks_ca, lacks_namespace, lacks_token = self._missing(secret)
             if lacks_ca:

@@ -64,13 +64,13 @@ class LegacyTokenCleaner(Controller[str]):
         """Return the end of the first day on which the use of tokens was recorded, in seconds since 1970."""
         since = (await self.client.get(CONFIG_MAPS, TRACKING, "kube-system")).data.get(_SINCE, "")
         if not times.is_date(since):
-            raise TryLater(f"{TRACKING} does not say since when tokens are tracked")
+            raise TryLater(f"{TRACKING} lacks the date since which tokens are tracked")
         return (datetime.strptime(since, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)).timestamp()
 
     def _is_unused(self, secret: Secret, now: float) -> bool:
         metadata = secret.metadata
-        made = metadata.creation_timestamp
-        if metadata.deletion_timestamp or made is None or times.unix(made) >= now - self._period:
+        created_at = metadata.creation_timestamp
+        if metadata.deletion_timestamp or created_at is None or times.unix(created_at) >= now - self._period:
             return False
         used = metadata.labels.get(LAST_USED)
         return used is None or (times.is_date(used) and used < times.day(now - self._period))

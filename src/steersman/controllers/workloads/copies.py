@@ -20,7 +20,10 @@ def mutable_copy(obj: O) -> O:
     """
     owner: Any = obj
     changed: O = msgspec.structs.replace(
-        owner, metadata=_own(owner.metadata), spec=msgspec.structs.replace(owner.spec), status=deep_copy(owner.status)
+        owner,
+        metadata=_copied_metadata(owner.metadata),
+        spec=msgspec.structs.replace(owner.spec),
+        status=deep_copy(owner.status),
     )
     return changed
 
@@ -28,9 +31,9 @@ def mutable_copy(obj: O) -> O:
 def mutable_template_copy(template: PodTemplateSpec) -> PodTemplateSpec:
     """Return a copy of a pod template with its own labels and annotations, and a spec whose members may be replaced."""
     return msgspec.structs.replace(
-        template, metadata=_own(template.metadata), spec=msgspec.structs.replace(template.spec)
+        template, metadata=_copied_metadata(template.metadata), spec=msgspec.structs.replace(template.spec)
     )
 
 
-def _own(metadata: ObjectMeta) -> ObjectMeta:
+def _copied_metadata(metadata: ObjectMeta) -> ObjectMeta:
     return msgspec.structs.replace(metadata, labels=dict(metadata.labels), annotations=dict(metadata.annotations))

@@ -20,15 +20,15 @@ class OwnWrites(Generic[K]):
         """Record the object that the server returned for a write."""
         self._written[key] = obj.metadata.uid, int(obj.metadata.resource_version)
 
-    def is_stale(self, key: K, known: Object) -> bool:
-        """Return True if `known` is older than the last write of its key.
+    def is_stale(self, key: K, cached: Object) -> bool:
+        """Return True if `cached` is older than the last write of its key.
 
         The informer will report the newer version, so that the caller need not retry.
         """
         written = self._written.get(key)
-        if written is None or written[0] != known.metadata.uid:
+        if written is None or written[0] != cached.metadata.uid:
             return False
-        if int(known.metadata.resource_version) < written[1]:
+        if int(cached.metadata.resource_version) < written[1]:
             return True
         del self._written[key]
         return False

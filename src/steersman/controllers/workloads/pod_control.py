@@ -58,13 +58,13 @@ class PodControl:
         if not pod.metadata.labels:
             raise TryLater("unable to create pods, no labels")
         try:
-            made = await self._client.create(PODS, pod)
+            created = await self._client.create(PODS, pod)
         except StatusError as error:
             if not is_namespace_terminating(error):
                 self.record_event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
-        self.record_event(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.metadata.name}")
-        return made
+        self.record_event(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+        return created
 
     async def delete(self, pod: Pod, owner: Object) -> None:
         """Delete a pod. Raises StatusError, Unreachable."""

@@ -23,7 +23,7 @@ Printer = Callable[[Any], str]
 
 def template_hash(template: PodTemplateSpec, collision_count: int | None = None) -> str:
     """Return the hash of a template; each collision count gives another hash."""
-    data = f"({_shown('core.v1.PodTemplateSpec')})" + _FOR_HASH.struct("core.v1", "PodTemplateSpec")(template)
+    data = f"({_go_type_name('core.v1.PodTemplateSpec')})" + _FOR_HASH.struct("core.v1", "PodTemplateSpec")(template)
     value = fnv32a(data.encode())
     if collision_count is not None:
         value = fnv32a(collision_count.to_bytes(8, "little"), value)
@@ -50,7 +50,7 @@ def safe_encode(text: str) -> str:
     return "".join(_ALPHABET[ord(each) % len(_ALPHABET)] for each in text)
 
 
-def _shown(name: str) -> str:
+def _go_type_name(name: str) -> str:
     """Return a type's name as Go prints it, without the parent of its package."""
     *_, package, own = name.split(".")
     return f"{package}.{own}"
@@ -65,14 +65,14 @@ class _Dump:
 
     def struct(self, module: str, name: str) -> Printer:
         """Return the printer of a struct. Members of an embedded struct are attributes of the outer struct's class."""
-        known = self._structs.get((module, name))
-        if known is not None:
-            return known
+        cached = self._structs.get((module, name))
+        if cached is not None:
+            return cached
         parts: list[tuple[str, str, str, Printer]] = []
         for each in tables.table(module).structs[name]:
             type_, show = self._type(module, each.type)
             if each.pointer:
-                type_, show = f"*{type_}", _unless(_is_none, show)
+                type_, show = f"*{type_}", _nil_if(_is_none, show)
             parts.append((each.go, type_, "" if each.inline else each.attribute, show))
 
         def printed(value: Any) -> str:
@@ -89,20 +89,20 @@ class _Dump:
         """Return the Go name of a type, and the printer of its values."""
         if name.startswith("[]"):
             type_, show = self._type(module, name[2:])
-            return f"[]{type_}", _unless(_is_empty, lambda values: "[" + " ".join(map(show, values)) + "]")
+            return f"[]{type_}", _nil_if(_is_empty, lambda values: "[" + " ".join(map(show, values)) + "]")
         if name.startswith("map["):
             key, _, element = name[4:].partition("]")
             (key_type, show_key), (type_, show) = self._type(module, key), self._type(module, element)
-            return f"map[{key_type}]{type_}", _unless(_is_empty, _map(show_key, show))
+            return f"map[{key_type}]{type_}", _nil_if(_is_empty, _map(show_key, show))
         if name in self._own:
-            return _shown(name), self._own[name]
+            return _go_type_name(name), self._own[name]
         if "." not in name:
             return name, _boolean if name == "bool" else str
         package, version, own = name.split(".")
         scalar = tables.table(module).scalars.get(name)
         if scalar is not None:
-            return _shown(name), self._type(module, scalar)[1]
-        return _shown(name), self.struct(f"{package}.{version}", own)
+            return _go_type_name(name), self._type(module, scalar)[1]
+        return _go_type_name(name), self.struct(f"{package}.{version}", own)
 
 
 def _is_none(value: Any) -> bool:
@@ -113,7 +113,7 @@ def _is_empty(value: Any) -> bool:
     return not value
 
 
-def _unless(absent: Callable[[Any], bool], show: Printer) -> Printer:
+def _nil_if(absent: Callable[[Any], bool], show: Printer) -> Printer:
     return lambda value: "<nil>" if absent(value) else show(value)
 
 
@@ -147,15 +147,15 @@ def _quantity(text: str) -> str:
 
     A value is a small number, or a big number beside a small zero.
     """
-    amount, scale, big, kept = 0, 0, "<nil>", "0"
+    amount, scale, big, cached_text = 0, 0, "<nil>", "0"
     format_ = "DecimalSI"
     if text != "0":
-        amount, scale, format_, kept, is_big = _parsed(text)
+        amount, scale, format_, cached_text, is_big = _parsed(text)
         if is_big:
-            big, amount, scale = _big(amount, scale), 0, 0
+            big, amount, scale = _printed_words(amount, scale), 0, 0
     return (
         f"{{i:(resource.int64Amount){{value:(int64){amount} scale:(resource.Scale){scale}}} "
-        f"d:(resource.infDecAmount){{Dec:(*inf.Dec){big}}} s:(string){kept} Format:(resource.Format){format_}}}"
+        f"d:(resource.infDecAmount){{Dec:(*inf.Dec){big}}} s:(string){cached_text} Format:(resource.Format){format_}}}"
     )
 
 
@@ -175,11 +175,11 @@ def _parsed(text: str) -> tuple[int, int, str, str, bool]:
     exponent = quantity.exponent
     if len(number) > 18 or exponent < -9:
         return sign * value, exponent, quantity.format, "", True
-    kept = text if exponent % 3 == 0 and not number.endswith("000") and number[0] != "0" else ""
-    return sign * value, exponent, quantity.format, kept, False
+    cached_text = text if exponent % 3 == 0 and not number.endswith("000") and number[0] != "0" else ""
+    return sign * value, exponent, quantity.format, cached_text, False
 
 
-def _big(amount: int, exponent: int) -> str:
+def _printed_words(amount: int, exponent: int) -> str:
     unscaled = abs(amount) * 10 ** (9 + exponent)
     words = []
     while unscaled:

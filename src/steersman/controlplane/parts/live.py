@@ -50,7 +50,7 @@ class LiveResources(Part):
         try:
             catalogue.put(bound, storage)
         except ValueError:
-            stores.take_out(resource.group, resource.plural)
+            stores.remove(resource.group, resource.plural)
             raise
 
     async def serve_custom(
@@ -72,7 +72,7 @@ class LiveResources(Part):
             catalogue.put(bound, store, serves=serves, announced=announced)
         except ValueError:
             if before is None:
-                stores.take_out(resource.group, resource.plural)
+                stores.remove(resource.group, resource.plural)
             raise
         if before is not None:
             await before.stop()
@@ -90,7 +90,7 @@ class LiveResources(Part):
         served.
         """
         self.generic.server.catalogue.remove(group, plural)
-        store = self.objects.stores.take_out(group, plural)
+        store = self.objects.stores.remove(group, plural)
         if store is not None:
             await store.stop()
 

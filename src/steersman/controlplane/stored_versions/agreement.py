@@ -53,7 +53,7 @@ class Agreement:
         self._resources = {str(resource): resource for resource in forms}
         self._rewrite = rewrite
         self._version = version
-        self._told: dict[str, str] = {}
+        self._published_choice: dict[str, str] = {}
         """Versions in the store's record as written by this server."""
         self._published: dict[str, str] = {}
         """Versions announced to other servers as the only ones that this server writes."""
@@ -130,20 +130,20 @@ class Agreement:
         """Switch to versions that all servers can read; return the store's record after that and its revision."""
         chosen = await self._choice()
         for _ in range(_ATTEMPTS):
-            turned = {name: version for name, version in chosen.items() if self._told.get(name) != version}
+            turned = {name: version for name, version in chosen.items() if self._published_choice.get(name) != version}
             if turned:
                 # In this order: a server that sees the second write sees the first one too (`Records.forget`).
                 if any(self._published.pop(name, "") for name in turned):
                     await self._announce()
                 await self._records.change(partial(_add, turned))
-                self._told |= turned
+                self._published_choice |= turned
             store, revision = await self._records.store()
             again = await self._choice()
             lost = [name for name, version in chosen.items() if version not in store.versions.get(name, ())]
             for name in lost:  # while this server was away, others concluded that nobody writes this version
-                del self._told[name]
+                del self._published_choice[name]
             if again == chosen and not lost:
-                self._turn_to(chosen)
+                self._start_writing(chosen)
                 self._complain(store)
                 return store, revision
             chosen = again
@@ -174,12 +174,12 @@ class Agreement:
         for version in (*form.names, *more):
             if all(version in each for each in reads) and form.reads(version):
                 return version
-        if not self._told:  # the server is starting
+        if not self._published_choice:  # the server is starting
             raise StorageFormatError(f"no version of {name} can be read both by this server and all running ones")
         self._say(f"no version of {name} can be read by all servers on the store: writing {form.written}")
         return form.written
 
-    def _turn_to(self, chosen: Mapping[str, str]) -> None:
+    def _start_writing(self, chosen: Mapping[str, str]) -> None:
         for name, version in chosen.items():
             form = self._forms[name]
             if form.written != version:

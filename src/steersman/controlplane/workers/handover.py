@@ -64,7 +64,7 @@ class Handover:
 
     def _handed(self, sock: socket.socket) -> bool:
         """Pass a connection to a worker; return False if none takes it."""
-        ready = sorted((each for each in self._workers() if each.takes_connections), key=lambda each: each.open)
+        ready = sorted((each for each in self._workers() if each.accepts_connections), key=lambda each: each.open)
         return any(each.hand(sock.fileno()) for each in ready)
 
     def _rest(self, seconds: float) -> None:

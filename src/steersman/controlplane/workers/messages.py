@@ -29,7 +29,7 @@ def open_word(slot: int) -> int:
     return _FIRST + 3 * slot
 
 
-def taken_word(slot: int) -> int:
+def passed_word(slot: int) -> int:
     """Return the index of the shared word with the number of connections that the process had been passed by then."""
     return _FIRST + 3 * slot + 1
 

@@ -59,7 +59,7 @@ class Owner:
         self._processes: list[WorkerProcess] = []
         self._failures: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._care = Periodic("supervision of workers", self._look_after, _LOOKS)
+        self._care = Periodic("supervision of workers", self._supervise, _LOOKS)
         self._replacing: asyncio.Task[None] | None = None
         self._running = False
         """True if workers that end are to be restarted."""
@@ -206,7 +206,7 @@ class Owner:
         """Return True if a worker of this number runs or is starting."""
         return any(each.settings.number == number and not each.is_ending for each in self._processes)
 
-    async def _look_after(self) -> None:
+    async def _supervise(self) -> None:
         """Kill hanging workers, whose clients would wait for ever."""
         for each in self._processes:
             if each.hangs(_HANGING):

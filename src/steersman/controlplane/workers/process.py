@@ -56,7 +56,7 @@ class WorkerProcess:
         self._last = 0
         self._beat = 0
         self._beat_at = self.started_at
-        for word in (messages.open_word, messages.taken_word, messages.beat_word):
+        for word in (messages.open_word, messages.passed_word, messages.beat_word):
             words[word(given.slot)] = 0
 
     async def start(self, storage: StorageServer | None) -> None:
@@ -115,7 +115,7 @@ class WorkerProcess:
         return self.leaving or self._ending is not None
 
     @property
-    def takes_connections(self) -> bool:
+    def accepts_connections(self) -> bool:
         """True if the process may get connections."""
         return self.is_ready and not self.is_ending
 
@@ -123,7 +123,7 @@ class WorkerProcess:
     def open(self) -> int:
         """Number of the process's connections, including passed ones that it has not taken yet."""
         words, slot = self._words, self.settings.slot
-        return words[messages.open_word(slot)] + self._handed - words[messages.taken_word(slot)]
+        return words[messages.open_word(slot)] + self._handed - words[messages.passed_word(slot)]
 
     def hand(self, descriptor: int) -> bool:
         """Pass a connection to the process; return False if that fails: its queue may be full."""

@@ -65,7 +65,7 @@ class Worker:
         self._words = sockets.words
         self._link: Link | None = None
         self._server: Server | None = None
-        self._taken = 0
+        self._connections_received = 0
         self._counting: asyncio.TimerHandle | None = None
         self._last = 0
         self._gathering: dict[int, asyncio.Future[bytes]] = {}
@@ -124,7 +124,9 @@ class Worker:
             if not data:
                 asyncio.get_running_loop().remove_reader(self._sockets.connections)
                 return
-            self._taken += 1  # counts also a connection that was lost because this process has no file descriptors left
+            self._connections_received += (
+                1  # counts also a connection that was lost because this process has no file descriptors left
+            )
             for each in descriptors:
                 http.serve_socket(socket.socket(fileno=each))
             self._publish_counts(http)
@@ -137,7 +139,7 @@ class Worker:
     def _publish_counts(self, http: HttpServer) -> None:
         slot = self.settings.slot
         self._words[messages.open_word(slot)] = http.connections
-        self._words[messages.taken_word(slot)] = self._taken
+        self._words[messages.passed_word(slot)] = self._connections_received
 
     # Metrics
 

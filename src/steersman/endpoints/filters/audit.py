@@ -69,7 +69,7 @@ def _answered(auditor: Auditor, trail: Trail, request: Request, response: Respon
     if not request.info.long_running:
         if not isinstance(body, StreamedBody):
             return trail.record_end()
-        body.when_over(trail.record_end_in_background)
+        body.on_request_end(trail.record_end_in_background)
         return None
     started = trail.record_stage(RESPONSE_STARTED)
     if response.upgrade is None and isinstance(body, bytes | list):
@@ -77,7 +77,7 @@ def _answered(auditor: Auditor, trail: Trail, request: Request, response: Respon
         if auditor.backend.deferred:
             return complete or started
         return together([each for each in (started, complete) if each is not None])
-    request.http.when_over = _in_turn(request.http.when_over, trail.record_end_in_background)
+    request.http.on_request_end = _in_turn(request.http.on_request_end, trail.record_end_in_background)
     return started
 
 
@@ -127,7 +127,7 @@ def begin(auditor: Auditor, request: Request) -> Trail | None:
     """Return the audit trail of a request, or None if the policy does not record it."""
     info = request.info
     user: UserInfo | None = getattr(request, "user", None)
-    action = info.judged
+    action = info.authorized_action
     recorded = auditor.config_for(user, action, None if info.resource_request else info.path)
     if recorded is None:
         return None

@@ -78,7 +78,7 @@ def with_authentication(
                     if proxy_headers is not None:
                         proxy_headers.clear(headers)
                     return await next_(request)
-            token = _take_token(request, headers)
+            token = _pop_token(request, headers)
             credentials = Credentials(
                 token, peer.certificate, peer.certificate is not None, headers, request.info.path, peer.authorities
             )
@@ -151,7 +151,7 @@ def _attempted(authorization: str | None, *, with_certificate: bool) -> str:
     return f"Authentication failed, attempted: {', '.join(methods)}"
 
 
-def _take_token(request: Request, headers: Headers) -> str | None:
+def _pop_token(request: Request, headers: Headers) -> str | None:
     """Remove and return the bearer token, from the Authorization header or a browser's WebSocket subprotocol.
 
     Raises AuthenticationError.

@@ -97,5 +97,5 @@ def request_attributes(request: Request) -> Attributes:
     if not info.unread_query:
         return Attributes(request.user, info.action, None if info.resource_request else info.path)
     return Attributes(
-        request.user, info.judged, limits=lambda: read_selectors(*info.selectors, longest=LONGEST_SELECTOR)
+        request.user, info.authorized_action, limits=lambda: read_selectors(*info.selectors, longest=LONGEST_SELECTOR)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from steersman.endpoints.request import Handler, Request
-from steersman.endpoints.streamed import when_over
+from steersman.endpoints.streamed import on_request_end
 from steersman.machinery.values.durations import format_duration
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
@@ -36,7 +36,7 @@ async def with_http_logging(request: Request, next_: Handler) -> Response:
             response.status,
         )
 
-    when_over(response, log)
+    on_request_end(response, log)
     return response
 
 

@@ -45,7 +45,7 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         if not named:
             return await next_(request)
         try:
-            wanted = _wanted_user(headers, named)
+            wanted = _requested_user(headers, named)
             if wanted is None:
                 return await next_(request)
             for name in named:
@@ -79,7 +79,7 @@ def _count(request: Request, metrics: RequestMetrics, mode: str, decision: str, 
         request.audit.add_latency(IMPERSONATION, took)
 
 
-def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
+def _requested_user(headers: Headers, named: list[str]) -> UserInfo | None:
     """Return the user in the headers, None if they are empty. Raises StatusError 400 for attributes without a user
     name.
     """

@@ -93,7 +93,7 @@ def with_lifetime(
                 group.leave()
                 raise
             if type(response.body) is StreamedBody:
-                response.body.when_over(group.leave)
+                response.body.on_request_end(group.leave)
             else:
                 group.leave()
         for name, _ in response.headers:
@@ -174,7 +174,7 @@ def _limit_body(request: Request, body: StreamedBody, metrics: RequestMetrics) -
         if limit.passed:
             _count(request, metrics)
 
-    body.when_over(over)
+    body.on_request_end(over)
 
 
 def _count(request: Request, metrics: RequestMetrics) -> None:

@@ -48,7 +48,7 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
         if ends_at_once(request, response):
             running[kind] -= 1
         else:
-            request.http.when_over = leave_mutating if kind else leave_reading
+            request.http.on_request_end = leave_mutating if kind else leave_reading
         return response
 
     return max_in_flight

@@ -112,7 +112,7 @@ def with_priority_and_fairness(
         if (type(body) is bytes and len(body) <= SMALL) or ends_at_once(request, response):
             over(flow, ticket, is_writing)
         else:
-            request.http.when_over = partial(over, flow, ticket, is_writing)
+            request.http.on_request_end = partial(over, flow, ticket, is_writing)
         return response
 
     return in_turn
@@ -128,7 +128,7 @@ def _estimate_list(request: Request, flow: Flow, stored: StoredObjects) -> Estim
         lambda: stored(action.group, action.resource),
         flow.level.most_seats,
         is_watch=action.verb == "watch",
-        is_of_one=bool(info.judged.name),
+        is_of_one=bool(info.authorized_action.name),
         has_selector=any(info.selectors),
     )
 
@@ -203,7 +203,7 @@ async def _seated(fairness: Fairness, request: Request, flow: Flow, ticket: Tick
 async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Ticket, next_: Handler) -> Response:
     """Start a watch, which counts for the cost of later writes; release its seat once the watch is initialized."""
     field_selector = request.info.selectors[0] if request.http.query else ""
-    forget = fairness.watches.register(request.info.judged, field_selector)
+    forget = fairness.watches.register(request.info.authorized_action, field_selector)
     has_seat = True
 
     def initialized() -> None:
@@ -228,7 +228,7 @@ async def _watched(fairness: Fairness, request: Request, flow: Flow, ticket: Tic
     if ends_at_once(request, response):
         over()
     else:
-        request.http.when_over = over
+        request.http.on_request_end = over
     return response
 
 

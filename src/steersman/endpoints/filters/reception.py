@@ -97,7 +97,7 @@ def _read_long(method: str, path: str, query: str) -> RequestInfo:
     """Return the request info with the query's selectors parsed. Raises BadRequestInfo."""
     info = read_request_info(method, path, query)
     if info.unread_query:
-        _ = info.judged, info.selectors
+        _ = info.authorized_action, info.selectors
     return info
 
 

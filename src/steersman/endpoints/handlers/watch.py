@@ -332,11 +332,11 @@ class WatchStream:
         self._events.inc(self._counted)
         self._written += len(data)
         if writer.buffered > MUCH_UNREAD and not self._is_behind:
-            self._look_later(writer)
+            self._check_later(writer)
         if writer.buffered > BUFFER_LIMIT:
             writer.abort()
 
-    def _look_later(self, writer: BodyWriter) -> None:
+    def _check_later(self, writer: BodyWriter) -> None:
         self._is_behind = True
         taken = self._written - writer.buffered
         self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._abort_if_stuck, taken))
@@ -352,7 +352,7 @@ class WatchStream:
         if self._written - writer.buffered <= taken_before:
             writer.abort()
         else:
-            self._look_later(writer)
+            self._check_later(writer)
 
     async def _catch_up(self) -> None:
         """Send the waiting events, of which some take long to encode; new events queue behind them, so that order is

@@ -16,7 +16,7 @@ class PassedBody:
     """The body of a backend's answer as the body of this server's; closes the backend's connection at its end."""
 
     def __init__(self, answer: Answer | PageBody) -> None:
-        self.when_over: Callable[[], None] | None = None
+        self.on_request_end: Callable[[], None] | None = None
         """Callback, called once at the end."""
         self._answer = answer
         self._pieces = aiter(answer)
@@ -30,7 +30,7 @@ class PassedBody:
     async def aclose(self) -> None:
         """Close the backend's answer; called by the client's connection in every case."""
         await self._answer.close()
-        over, self.when_over = self.when_over, None
+        over, self.on_request_end = self.on_request_end, None
         if over is not None:
             over()
 
@@ -86,7 +86,7 @@ def _ended_with(open_ones: set[object], response: Response) -> Response:
     body = response.body
     if isinstance(body, PassedBody):
         open_ones.add(body)
-        body.when_over = partial(open_ones.discard, body)
+        body.on_request_end = partial(open_ones.discard, body)
     if response.upgrade is not None:
         response.upgrade = partial(_taken_over, open_ones, response.upgrade)
     return response

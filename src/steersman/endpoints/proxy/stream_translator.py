@@ -237,7 +237,7 @@ class _Translation:
                 task.cancel()
             await asyncio.gather(*awaited, *others, return_exceptions=True)
         if message := errors_read.result():
-            _judge(message, protocol)
+            _raise_for_status(message, protocol)
 
     async def _copy_output(self, stream: Stream, channel: int) -> bytes:
         while data := await stream.read():
@@ -306,7 +306,7 @@ async def _refusal(answer: Answer) -> str:
     return trim_space(text) or "empty server response"
 
 
-def _judge(message: bytes, protocol: str) -> None:
+def _raise_for_status(message: bytes, protocol: str) -> None:
     """Evaluate the final message. Raises _NonZeroExit, or _Failed for another failure."""
     text = message.decode(errors="replace")
     if protocol not in _WITH_STATUS:

@@ -26,7 +26,7 @@ from steersman.net.ascii import is_digits
 from steersman.net.client.dial import host_port
 from steersman.net.client.tls import HTTP2
 from steersman.net.client.transport import Address
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, client_tls, fixed, load_kubeconfig
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, always_with, client_tls, load_kubeconfig
 from steersman.work.backoff import Backoff
 
 R = TypeVar("R")
@@ -55,7 +55,7 @@ def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster
     except (KubeconfigError, OSError) as error:
         raise ClusterError(str(error)) from None
     if not endpoint.address.secure:
-        raise ClusterError(f"{endpoint.shown} is no https URL: tokens are shown to nobody else")
+        raise ClusterError(f"{endpoint.shown} is no https URL: tokens are not sent unencrypted")
     return Cluster(endpoint)
 
 
@@ -76,7 +76,7 @@ def _endpoint_in_pod(account: Path) -> Endpoint:
         return f"Bearer {trim_space(token.read_text('ascii'))}"
 
     url, address = f"https://{host_port(host, int(port))}", Address(host, int(port))
-    tls = fixed(client_tls(authority, protocols=HTTP2))
+    tls = always_with(client_tls(authority, protocols=HTTP2))
     return Endpoint(url, address, "/", tls, host, credentials, protocols=HTTP2)
 
 

@@ -28,7 +28,7 @@ class ClusterNamespaces:
         """Stop following the namespaces."""
         await self._informer.stop()
 
-    def find(self, name: str) -> NamespaceState | None:
+    def get(self, name: str) -> NamespaceState | None:
         """Return a namespace, None if the informer has not seen it."""
         found = self._informer.get("", name)
         return None if found is None else NamespaceState(found.status.phase)
@@ -54,12 +54,12 @@ class ClusterNamespaceLifecycle(NamespaceLifecycle):
     """
 
     def __init__(self, namespaces: ClusterNamespaces) -> None:
-        super().__init__(namespaces.find)
+        super().__init__(namespaces.get)
         self._namespaces = namespaces
 
     async def admit(self, attributes: Attributes) -> None:
         namespace = attributes.action.namespace
-        if not namespace or attributes.operation == DELETE or self._namespaces.find(namespace) is not None:
+        if not namespace or attributes.operation == DELETE or self._namespaces.get(namespace) is not None:
             await super().admit(attributes)
             return
         found = await self._namespaces.look_up(namespace)

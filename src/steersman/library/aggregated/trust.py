@@ -65,7 +65,7 @@ def read_info(data: Mapping[str, str]) -> AuthenticationInfo:
 def _texts(data: Mapping[str, str], key: str) -> tuple[str, ...]:
     found = json.loads(data.get(key) or "[]")
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{key} is no list of texts")
+        raise ValueError(f"{key} is no list of strings")
     return tuple(found)
 
 

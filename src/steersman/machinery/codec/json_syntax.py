@@ -1,7 +1,7 @@
 """Syntax errors of JSON text, in the words of Go's encoding/json.
 
 The text is scanned as Go's scanner does, so the first error is the one reported. At the end of the text Go scans one
-more blank: where a blank cannot stand the message names it, elsewhere the message is an unexpected end.
+more blank: where a blank is not permitted the message names it, elsewhere the message is an unexpected end.
 """
 
 from __future__ import annotations

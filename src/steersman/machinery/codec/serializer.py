@@ -148,7 +148,7 @@ def decode_as_sent(data: bytes) -> Any:
 
 
 def _may_have_big_integers(data: bytes) -> bool:
-    """Return True if 19 digits stand together. Faster than a regular expression, which is tried at each byte."""
+    """Return True if there are 19 consecutive digits. Faster than a regular expression, which is tried at each byte."""
     return _MANY_DIGITS in bytes(data).translate(_DIGITS)
 
 

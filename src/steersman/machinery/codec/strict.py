@@ -67,7 +67,7 @@ class DecodeError(ValueError):
 class TypeMismatch(DecodeError):
     """A value that does not fit the type of its member (Go's UnmarshalTypeError).
 
-    `struct` and `fields` tell the place: the struct that has the member, and the path from the outermost struct.
+    `struct` and `fields` identify the position: the struct that has the member, and the path from the outermost struct.
     """
 
     def __init__(self, value: str, shown: str, struct: str, fields: Sequence[str]) -> None:
@@ -216,7 +216,7 @@ _ESCAPED = ((b"\\u003c", b"<"), (b"\\u003e", b">"), (b"\\u0026", b"&"))
 def has_unique_members(data: bytes) -> bool:
     """Return True if no object has a repeated member: the text is as long as the encoding of its decoded form then.
 
-    Returns False for text that cannot be judged in this way (unusual escapes or numbers, malformed text).
+    Returns False for text that cannot be checked in this way (unusual escapes or numbers, malformed text).
     """
     if _BACKSLASH in data and data.find(b"\\u00") >= 0:
         for escape, char in _ESCAPED:

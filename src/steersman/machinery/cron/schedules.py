@@ -27,7 +27,7 @@ DESCRIPTORS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-"""Descriptors, and the five fields that they stand for."""
+"""Descriptors, and the five fields that they abbreviate."""
 
 _MONTHS: Final = {
     name: number

@@ -130,7 +130,7 @@ class Verbatim(str):
 
 
 class _Omitted:
-    """The type of OMITTED, which stands for a value that is not printed."""
+    """The type of OMITTED, which marks a value that is not printed."""
 
     __slots__ = ()
 

@@ -16,7 +16,7 @@ MAX_BASE_LENGTH: Final = MAX_NAME_LENGTH - RANDOM_LENGTH
 ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Letters without vowels, so that no words arise, and digits that do not look like letters."""
 
-# Each letter stands for the same number of byte values. The byte values left over are thrown away.
+# Each letter represents the same number of byte values. The byte values left over are thrown away.
 _FAIR: Final = 256 // len(ALPHABET) * len(ALPHABET)
 _LETTERS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 _UNFAIR: Final = bytes(range(_FAIR, 256))

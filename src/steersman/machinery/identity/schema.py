@@ -62,7 +62,7 @@ class GroupVersionKind(NamedTuple):
 
 
 def parse_group_version(text: str) -> GroupVersion:
-    """Parse an `apiVersion`. Empty text and a lone slash stand for the empty version.
+    """Parse an `apiVersion`. Empty text and a lone slash are the empty version.
 
     Raises GroupVersionError.
     """

@@ -33,7 +33,7 @@ def is_too_deep(data: bytes) -> bool:
     """Return True if JSON text has more than MAX_DEPTH levels. The time is linear in the text's size.
 
     Short text is not examined, because each level takes two bytes unless the text is malformed. Text with few opening
-    brackets, as nearly all has, is judged by their number.
+    brackets, as nearly all has, is only checked by their number.
     """
     if len(data) <= 2 * MAX_DEPTH or len(data.translate(None, _NOT_OPENING)) <= MAX_DEPTH:
         return False

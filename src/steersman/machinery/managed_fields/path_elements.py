@@ -39,7 +39,7 @@ _REMEMBERED: Final = 256
 
 
 def scalar_text(value: Any) -> str:
-    """Return the JSON of a scalar as it stands inside a path element."""
+    """Return the JSON of a scalar within a path element."""
     if type(value) is str:
         text: str = _quoted(value)
         if "<" not in text and ">" not in text and "&" not in text and text.isascii():

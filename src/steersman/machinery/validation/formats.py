@@ -305,7 +305,7 @@ def are_known_qualified_names(values: Iterable[str]) -> bool:
 def are_usual_labels(labels: Mapping[str, str]) -> bool:
     """Return True if all keys were found valid before, and all values match a fast pattern.
 
-    False says nothing: the rules for each key and value judge then.
+    False has no meaning: the rules for each key and value decide then.
     """
     return _known_keys.issuperset(labels) and all(map(_is_usual_name, filter(None, labels.values())))
 
@@ -426,7 +426,7 @@ _FEW: Final = 64
 
 
 def are_usual_config_map_keys(keys: Collection[str]) -> bool:
-    """Return True if nothing is wrong with any of them, found out fast; if not, `is_config_map_key` tells."""
+    """Return True if a fast check finds all of them valid; otherwise `is_config_map_key` must decide."""
     if _known_data_keys.issuperset(keys):
         return True
     if not all(map(is_usual_config_map_key, keys)):

@@ -60,7 +60,7 @@ class Quantity(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, text: str | int) -> Quantity:
-        """Return the quantity that a text or a whole number stands for. Raises QuantityError."""
+        """Return the quantity of a text or an integer. Raises QuantityError."""
         return parse(str(text))
 
     def __str__(self) -> str:

@@ -163,14 +163,14 @@ class _Ending(ClientStream):
         self._refusal: CallError | None = None
         """The error because of which the answer is read no further."""
 
-    def take_head(self, fields: Fields, *, ends: bool) -> None:
+    def on_head(self, fields: Fields, *, ends: bool) -> None:
         if ends:
-            self.take_trailers(fields)
-        super().take_head(fields, ends=ends)
+            self.on_trailers(fields)
+        super().on_head(fields, ends=ends)
         if self.has_head and not ends and (error := self._not_grpc()) is not None:
             raise self._refused(error)
 
-    def take_trailers(self, fields: Fields) -> None:
+    def on_trailers(self, fields: Fields) -> None:
         self._trailers = {bytes(name): bytes(value) for name, value, _ in fields}
 
     def _refused(self, error: CallError) -> frames.StreamFault:
@@ -182,11 +182,11 @@ class _Ending(ClientStream):
         """Return the error of a stream that has ended with `error` of its connection."""
         return self._refusal or _lost(error)
 
-    def take_data(self, data: bytes) -> None:
+    def on_data(self, data: bytes) -> None:
         self._connection.consumed(self, len(data))
-        self.take_bytes(data)
+        self.on_bytes(data)
 
-    def take_bytes(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         """Process received bytes of messages."""
         raise NotImplementedError
 
@@ -250,7 +250,7 @@ class _Call(_Ending):
         self._expected: int | None = None
         """Bytes of the message; None until its prefix has arrived."""
 
-    def take_bytes(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         self._size += len(data)
         self._parts.append(data)
         if self._expected is None and self._size >= _PREFIX:
@@ -261,8 +261,8 @@ class _Call(_Ending):
         if self._expected is not None and self._size > self._expected + _PREFIX:
             raise self._refused(CallError(Code.INTERNAL, _SECOND_MESSAGE))
 
-    def take_end(self) -> None:
-        super().take_end()
+    def on_end(self) -> None:
+        super().on_end()
         if (error := self.outcome()) is not None:
             self._settle(error)
         elif self._expected is None:
@@ -370,7 +370,7 @@ class Stream(_Ending):
         self._connection.abandon(self)
         self._stop_sending()
 
-    def take_bytes(self, data: bytes) -> None:
+    def on_bytes(self, data: bytes) -> None:
         self._incoming.feed(data)
         try:
             while not self._is_over and (message := self._incoming.next()) is not None:
@@ -378,8 +378,8 @@ class Stream(_Ending):
         except CallError as error:
             raise frames.StreamFault(self.id, frames.ErrorCode.ENHANCE_YOUR_CALM, error.details) from None
 
-    def take_end(self) -> None:
-        super().take_end()
+    def on_end(self) -> None:
+        super().on_end()
         self._end(self.outcome())
         self._stop_sending()
 
@@ -434,11 +434,11 @@ class Exchange(_Ending):
         except BodyAborted:
             raise CallError(Code.UNAVAILABLE, "the call is over") from None
 
-    def take_data(self, data: bytes) -> None:
+    def on_data(self, data: bytes) -> None:
         self._body.feed(data)
 
-    def take_end(self) -> None:
-        super().take_end()
+    def on_end(self) -> None:
+        super().on_end()
         self._body.finish()
 
     def fail(self, error: BadAnswer) -> None:

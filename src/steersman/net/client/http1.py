@@ -104,7 +104,7 @@ class Http1Answer(Answer):
                 size = len(self._input) - self._at
                 if size > left:
                     raise _exceeded(f"{MAX_HEAD_BYTES} bytes")
-                judged = judged or self._judge_begin(searched)
+                judged = judged or self._check_status_line(searched)
                 await self._more()  # drops the input that has been used
                 searched = max(0, size - 2)
                 continue
@@ -127,7 +127,7 @@ class Http1Answer(Answer):
                 raise BadAnswer(f"{BROKEN}{error}") from None
             return
 
-    def _judge_begin(self, searched: int) -> bool:
+    def _check_status_line(self, searched: int) -> bool:
         """Check the status line before the head is complete; return True once it has been checked. Raises BadAnswer."""
         end = self._input.find(b"\n", max(searched, self._at))
         if end < 0:
@@ -147,7 +147,7 @@ class Http1Answer(Answer):
             if not self._input:
                 raise BadAnswer("EOF")
             try:
-                _judge_rest(bytes(self._input[self._at :]))
+                _check_incomplete_head(bytes(self._input[self._at :]))
             except MalformedFields as error:
                 raise BadAnswer(f"{BROKEN}{error}") from None
             raise BadAnswer(f"{BROKEN}unexpected EOF")
@@ -291,7 +291,7 @@ def _exceeded(bound: str) -> BadAnswer:
     return BadAnswer(f"{BROKEN}net/http: server response headers exceeded {bound}; aborted")
 
 
-def _judge_rest(rest: bytes) -> None:
+def _check_incomplete_head(rest: bytes) -> None:
     """Raise MalformedFields if this incomplete head is malformed; its last line is treated as complete."""
     line, ended, fields = rest.partition(b"\n")
     if not line:

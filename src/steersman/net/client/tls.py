@@ -23,7 +23,7 @@ def client_context(protocols: Protocols, *, insecure: bool = False) -> ssl.SSLCo
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     else:
-        _judge_as_go(context)
+        _verify_as_go(context)
     context.set_alpn_protocols(list(offered(protocols)))
     return context
 
@@ -33,7 +33,7 @@ def offered(protocols: Protocols, variables: Mapping[str, str] = os.environ) -> 
     return HTTP1 if variables.get("DISABLE_HTTP2") else protocols
 
 
-def _judge_as_go(context: ssl.SSLContext) -> None:
+def _verify_as_go(context: ssl.SSLContext) -> None:
     """Make a context verify as crypto/x509 does, regardless of Python's defaults.
 
     Any trusted certificate ends a chain, not only a self-signed one. Extensions that RFC 5280 demands of authorities,

@@ -94,7 +94,7 @@ class Http1Connection(Receiver):
         if self._upgraded is not None:
             self._upgraded.eof()
             return not self._peer.tls
-        self.take_up()
+        self.process_postponed()
         return False
 
     def pause_writing(self) -> None:
@@ -134,7 +134,7 @@ class Http1Connection(Receiver):
         else:
             self._run()
 
-    def take_up(self) -> None:
+    def process_postponed(self) -> None:
         """Process postponed input, unless that has happened already."""
         if self._put_off:
             self._later = self._put_off = False
@@ -279,7 +279,7 @@ class Http1Connection(Receiver):
         except MalformedChunks as error:
             self._break_off(exchange, str(error))
             return self._waiting is not None
-        if exchange.closed or exchange.held is not None:
+        if exchange.closed or exchange.waiting_response is not None:
             self._discarded += self._at - before
             if self._discarded > self.core.limits.max_discard:
                 self._close_after(exchange)
@@ -289,7 +289,7 @@ class Http1Connection(Receiver):
         if reader.complete:
             body.finish()
             self._end_of_body()
-            if exchange.held is not None:
+            if exchange.waiting_response is not None:
                 exchange.release(keep=True)
         elif self._at == before:
             return False
@@ -306,7 +306,7 @@ class Http1Connection(Receiver):
         self._deaf = True
         self._end_of_body()
         exchange.keep_alive = False
-        if exchange.closed or exchange.held is not None:
+        if exchange.closed or exchange.waiting_response is not None:
             self._close_after(exchange)
         else:
             cast(IncomingBody, exchange.body).fail(reason)
@@ -328,7 +328,7 @@ class Http1Connection(Receiver):
         """Give up reading a body: an answer that was held back is sent with `Connection: close`, and the connection
         closes.
         """
-        if exchange.held is not None:
+        if exchange.waiting_response is not None:
             exchange.release(keep=False)
         else:
             self._close_soon()

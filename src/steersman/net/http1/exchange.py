@@ -124,7 +124,7 @@ class Carrier(outgoing.Carrier, Protocol):
 class Http1Exchange(OutgoingAnswer):
     """A request, and its response's `BodyWriter`."""
 
-    __slots__ = ("_chunked", "connection", "held", "keep_alive", "old", "upgradable")
+    __slots__ = ("_chunked", "connection", "keep_alive", "old", "upgradable", "waiting_response")
 
     def __init__(self, connection: Carrier, request: Request, body: IncomingBody | EmptyBody) -> None:
         super().__init__(connection.core.loop, body)
@@ -134,7 +134,7 @@ class Http1Exchange(OutgoingAnswer):
         self.old = False
         """True for HTTP/1.0: no chunks, and connections are kept only on request."""
         self.upgradable = False
-        self.held: Response | None = None
+        self.waiting_response: Response | None = None
         """A response that waits until it is known whether the connection is kept."""
         self._chunked = False
         self._no_body = request.method == "HEAD"
@@ -144,7 +144,7 @@ class Http1Exchange(OutgoingAnswer):
     def respond(self, response: Response) -> None:
         """Queue the head, and the body unless it is an async iterator. Raises ValueError for an invalid status."""
         body, status = response.body, response.status
-        if self.closed or self.responded or self.held is not None:
+        if self.closed or self.responded or self.waiting_response is not None:
             if is_pushed(body):
                 notify_closed(cast(Stream, body))
             return
@@ -165,7 +165,7 @@ class Http1Exchange(OutgoingAnswer):
             size = sum(map(len, body))
         is_unread = not self.body.complete
         if is_unread and pieces is not None and not response.close and self._unread_in_chunks():
-            self.held = response
+            self.waiting_response = response
             connection.hold(self)
             return
         fields = connection.core.h1_fields
@@ -236,7 +236,7 @@ class Http1Exchange(OutgoingAnswer):
         """Send the response that was held back, if the client is still there; `keep` says whether the connection is
         kept.
         """
-        response, self.held = self.held, None
+        response, self.waiting_response = self.waiting_response, None
         if response is not None and not self.closed:
             self.keep_alive = keep
             self.respond(response)

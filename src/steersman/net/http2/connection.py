@@ -98,7 +98,7 @@ class Http2Connection(Http2Output):
 
     def eof_received(self) -> bool:
         """End the connection: the client sends no more, so it cannot acknowledge frames either."""
-        self.take_up()
+        self.process_postponed()
         return False
 
     def data_received(self, data: bytes) -> None:
@@ -117,7 +117,7 @@ class Http2Connection(Http2Output):
         queue.start_slice()
         self._run(self._partial + data if self._partial else data)
 
-    def take_up(self) -> None:
+    def process_postponed(self) -> None:
         """Process postponed input, unless that has happened already."""
         if self._put_off:
             self._put_off = False
@@ -165,7 +165,7 @@ class Http2Connection(Http2Output):
         kept = free = 0
         for stream in self.leaving:
             kept += stream.buffered
-            if stream.request.when_over is None:
+            if stream.request.on_request_end is None:
                 free += stream.buffered
         return kept > self._limits.max_unsent or free > self._limits.max_unsent_free
 
@@ -263,7 +263,7 @@ class Http2Connection(Http2Output):
         if not stream.remote_closed and not stream.closed:
             self.give_back_on(stream, size)
 
-    def _wanted(self, stream: Http2Stream) -> None:
+    def _open_window(self, stream: Http2Stream) -> None:
         """Open the full stream window, as the handler waits for more of a body."""
         self._continue(stream)
         more = self._limits.stream_window - self._limits.first_window
@@ -308,7 +308,7 @@ class Http2Connection(Http2Output):
             self._answered_early.pop(stream_id, None)
         return True
 
-    def take_data(self, stream: Http2Stream, data: bytes, size: int, *, ends: bool) -> None:
+    def on_data(self, stream: Http2Stream, data: bytes, size: int, *, ends: bool) -> None:
         body = cast(IncomingBody, stream.body)
         used = len(data)
         if used < size:
@@ -325,7 +325,7 @@ class Http2Connection(Http2Output):
             stream.remote_closed = True
             body.finish()
 
-    def take_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
+    def on_header_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         blocks = self._blocks
         head = blocks.cached_head(block)
         if head is None or stream_id <= self._last_id:
@@ -336,7 +336,7 @@ class Http2Connection(Http2Output):
                     self._refuse_head(stream_id, ends=ends)
                 raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, self.header_too_large) from None
             if stream_id <= self._last_id:
-                self._take_trailers(stream_id, ends=ends)
+                self._on_trailers(stream_id, ends=ends)
                 return
             if self._draining:
                 return
@@ -348,7 +348,7 @@ class Http2Connection(Http2Output):
             head = blocks.head(stream_id, block, fields)
         self._open(stream_id, head, ends)
 
-    def _take_trailers(self, stream_id: int, *, ends: bool) -> None:
+    def _on_trailers(self, stream_id: int, *, ends: bool) -> None:
         stream = self.streams.get(stream_id)
         if stream is None:
             if stream_id in self._reset_by_us:
@@ -377,7 +377,7 @@ class Http2Connection(Http2Output):
         if not ends:
             limits = self._limits
             stream.body = IncomingBody(
-                lambda size: self._consumed(stream, size), lambda: self._wanted(stream), head.content_length
+                lambda size: self._consumed(stream, size), lambda: self._open_window(stream), head.content_length
             )
             stream.recv = ReceiveWindow(min(limits.first_window, limits.stream_window), limits.stream_window // 2)
             stream.wants_continue = lower(head.headers.get("expect", "")) == "100-continue"
@@ -408,7 +408,7 @@ class Http2Connection(Http2Output):
         self.core.counters.streams += 1
         stream.respond(Response(431, [("content-type", "text/html; charset=utf-8")], _TOO_LARGE))
 
-    def take_reset(self, stream_id: int, code: int) -> None:
+    def on_reset(self, stream_id: int, code: int) -> None:
         self._resets.spend()
         stream = self.streams.get(stream_id)
         if stream is not None:
@@ -416,13 +416,13 @@ class Http2Connection(Http2Output):
         self._answered_early.pop(stream_id, None)
         self._reset_by_us.pop(stream_id, None)  # frames that arrive now were sent after both resets
 
-    def take_ping(self, payload: bytes, *, is_answer: bool) -> None:
+    def on_ping(self, payload: bytes, *, is_answer: bool) -> None:
         if not is_answer:
             self._answer_ping(payload)
         elif payload == _LAST_PING and self._closing_since is not None:
             self.core.loop.call_soon(self._close)
 
-    def take_goaway(self, payload: bytes) -> None:
+    def on_goaway(self, payload: bytes) -> None:
         self.shut_down()
 
     # The end

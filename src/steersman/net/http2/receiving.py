@@ -107,7 +107,7 @@ class Receiving(Generic[S]):
         """Return True for a stream that has not been opened; only HEADERS may arrive on it."""
         raise NotImplementedError
 
-    def take_data(self, stream: S, data: bytes, size: int, *, ends: bool) -> None:
+    def on_data(self, stream: S, data: bytes, size: int, *, ends: bool) -> None:
         """Process a piece of a body that counts for `size` bytes, padding included. Raises StreamFault."""
         raise NotImplementedError
 
@@ -115,25 +115,25 @@ class Receiving(Generic[S]):
         """Return True if DATA of a closed stream may have been on its way before the end of the stream."""
         raise NotImplementedError
 
-    def take_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
+    def on_header_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         """Process a complete header block. It must be decoded in every case, as it may change the table.
 
         Raises StreamFault and ConnectionFault.
         """
         raise NotImplementedError
 
-    def take_reset(self, stream_id: int, code: int) -> None:
+    def on_reset(self, stream_id: int, code: int) -> None:
         """End a stream, if it still exists, that the other side has reset."""
         raise NotImplementedError
 
-    def take_settings(self, settings: dict[int, int]) -> None:
+    def on_settings(self, settings: dict[int, int]) -> None:
         """Process settings about the connection as a whole; for the first ones, `_settings_seen` is still False."""
 
-    def take_ping(self, payload: bytes, *, is_answer: bool) -> None:
+    def on_ping(self, payload: bytes, *, is_answer: bool) -> None:
         """Process a PING: answer it unless it is an answer."""
         raise NotImplementedError
 
-    def take_goaway(self, payload: bytes) -> None:
+    def on_goaway(self, payload: bytes) -> None:
         """Process a GOAWAY frame with this payload of at least 8 bytes."""
         raise NotImplementedError
 
@@ -200,7 +200,7 @@ class Receiving(Generic[S]):
         stream.recv.left -= size
         if not data and not ends:
             self._control.spend()
-        self.take_data(stream, data, size, ends=ends)
+        self.on_data(stream, data, size, ends=ends)
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         block = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
@@ -213,7 +213,7 @@ class Receiving(Generic[S]):
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "stream depends on itself")
             block = block[5:]
         if flags & frames.END_HEADERS:
-            self.take_block(stream_id, block, ends=bool(flags & frames.END_STREAM))
+            self.on_header_block(stream_id, block, ends=bool(flags & frames.END_STREAM))
         else:
             self._block = _OpenBlock(stream_id, flags, self._clock(), bytearray(block))
 
@@ -228,7 +228,7 @@ class Receiving(Generic[S]):
             self._control.spend()
         if flags & frames.END_HEADERS:
             self._block = None
-            self.take_block(stream_id, bytes(block.data), ends=bool(block.flags & frames.END_STREAM))
+            self.on_header_block(stream_id, bytes(block.data), ends=bool(block.flags & frames.END_STREAM))
 
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
         self._control.spend()
@@ -244,7 +244,7 @@ class Receiving(Generic[S]):
             raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "RST_STREAM of wrong length")
         if not stream_id or self.is_idle(stream_id):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "RST_STREAM on an idle stream")
-        self.take_reset(stream_id, int.from_bytes(payload))
+        self.on_reset(stream_id, int.from_bytes(payload))
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
@@ -262,7 +262,7 @@ class Receiving(Generic[S]):
         for key, value in found:
             _check_setting(key, value)
         settings = dict(found)  # the last value of each setting counts
-        self.take_settings(settings)
+        self.on_settings(settings)
         self._settings_seen = True
         if (window := settings.get(Setting.INITIAL_WINDOW_SIZE)) is not None:
             self._set_peer_window(window)
@@ -287,7 +287,7 @@ class Receiving(Generic[S]):
         if len(payload) != 8:
             raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "PING of wrong length")
         self._control.spend()
-        self.take_ping(payload, is_answer=bool(flags & frames.ACK))
+        self.on_ping(payload, is_answer=bool(flags & frames.ACK))
 
     def _answer_ping(self, payload: bytes) -> None:
         self.out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
@@ -299,7 +299,7 @@ class Receiving(Generic[S]):
         if len(payload) < 8:
             raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "GOAWAY too short")
         self._control.spend()
-        self.take_goaway(payload)
+        self.on_goaway(payload)
 
     def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:

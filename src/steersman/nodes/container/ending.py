@@ -44,43 +44,43 @@ def begin_pod_termination(one: ContainerSync) -> Termination:
     )
 
 
-def has_shorter_grace(one: ContainerSync, stop: Termination) -> bool:
+def has_shorter_grace(one: ContainerSync, termination: Termination) -> bool:
     """Return True if the pod is deleted with a shorter grace period than the container's termination began with.
 
     The termination then begins again with the shorter period.
     """
     metadata = one.sync.pod.metadata
-    return metadata.deletion_timestamp is not None and (metadata.deletion_grace_period_seconds or 0) < stop.grace
+    return metadata.deletion_timestamp is not None and (metadata.deletion_grace_period_seconds or 0) < termination.grace
 
 
-def begin_termination(one: ContainerSync, stop: Termination, text: str) -> Termination:
-    """Record the termination of a container, with the `Killing` event `text`. Return `stop`."""
+def begin_termination(one: ContainerSync, termination: Termination, text: str) -> Termination:
+    """Record the termination of a container, with the `Killing` event `text`. Return `termination`."""
     one.record_event("Normal", "Killing", text)
-    one.update_record(stop=stop)
-    return stop
+    one.update_record(termination=termination)
+    return termination
 
 
-def end_time_of(one: ContainerSync, stop: Termination) -> tuple[float | None, bool]:
+def end_time_of(one: ContainerSync, termination: Termination) -> tuple[float | None, bool]:
     """Return the time at which a terminating container ends, and True if it has to be killed then.
 
     The time is None while the command of its preStop hook still has to be run.
     """
     sync, lifecycle = one.sync, one.container.lifecycle
-    hook = None if lifecycle is None or stop.grace <= 0 else lifecycle.pre_stop
-    ran = stop.hook or one.result_of(PRE_STOP, stop.container_id)
+    hook = None if lifecycle is None or termination.grace <= 0 else lifecycle.pre_stop
+    ran = termination.hook or one.result_of(PRE_STOP, termination.container_id)
     seconds = hooks.seconds_of(hook, ran)
     if seconds is None:
         sync.resync_at(sync.now)
         return None, False
-    failed = hook is not None and ran is not None and ran.exit_code != 0 and seconds <= stop.grace
-    if failed and not stop.hook_told and sync.is_due(stop.at + seconds):
+    failed = hook is not None and ran is not None and ran.exit_code != 0 and seconds <= termination.grace
+    if failed and not termination.hook_event_recorded and sync.is_due(termination.at + seconds):
         one.record_event("Warning", "FailedPreStopHook", "PreStopHook failed")
-        stop = stop._replace(hook_told=True)
-    one.update_record(stop=stop._replace(hook=ran))
-    taken = min(seconds, stop.grace)
-    left = max(stop.grace - taken, _LEAST_GRACE if hook is not None else 0.0)
+        termination = termination._replace(hook_event_recorded=True)
+    one.update_record(termination=termination._replace(hook=ran))
+    taken = min(seconds, termination.grace)
+    left = max(termination.grace - taken, _LEAST_GRACE if hook is not None else 0.0)
     stops_after = one.behaves.stops_after
-    return stop.at + taken + min(stops_after, left), stops_after > left
+    return termination.at + taken + min(stops_after, left), stops_after > left
 
 
 def terminate(one: ContainerSync, code: int, reason: str, at: float, message: str = "") -> None:
@@ -101,6 +101,6 @@ def terminate(one: ContainerSync, code: int, reason: str, at: float, message: st
         )
     )
     status.ready = status.started = False
-    one.update_record(ended=fractional(at))
+    one.update_record(ended_at=fractional(at))
     if one.sync.context.shared is not None:
         one.sync.context.shared.end_container(status.container_id, at)

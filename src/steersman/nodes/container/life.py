@@ -48,7 +48,7 @@ def advance(one: ContainerSync, *, stopping: bool, may_start: bool) -> None:
                 return
             if not try_to_start(one):
                 return
-            _tell_of_unknown(one)
+            _record_unknown_programs(one)
         elif stopping or not restarts.is_restarted(sync.pod, container, status) or not _start_again(one):
             return
 
@@ -56,11 +56,11 @@ def advance(one: ContainerSync, *, stopping: bool, may_start: bool) -> None:
 def _behaviour(one: ContainerSync) -> Behaviour:
     """Return the behaviour of a container.
 
-    If the kubelet has done its work (`made`), it ends at once with that result.
+    If the kubelet has done its work (`work_errors`), it ends at once with that result.
     """
     wrong = one.sync.context.work_errors.get(one.container.name)
     behaves = _by_command(one)
-    if wrong is None or behaves.is_said:
+    if wrong is None or behaves.is_configured:
         return behaves
     return replace(behaves, runs_for=0.0, exit_code=int(bool(wrong)), message=wrong, reason="", not_simulated="")
 
@@ -73,13 +73,13 @@ def _by_command(one: ContainerSync) -> Behaviour:
         return behaviour_of(sync.pod, one.container, default=sync.context.unknown_programs)
     start = shared.start_of(one.container, status.container_id)
     behaves = behaviour_of(sync.pod, one.container, start, default=sync.context.unknown_programs)
-    progress = None if behaves.is_said else shared.progress(status.container_id, sync.now)
+    progress = None if behaves.is_configured else shared.progress(status.container_id, sync.now)
     if progress is None:
         return behaves
-    started = exact_time(running.started_at, one.record.began)
-    if progress.ended is not None and progress.exit_code is not None:
+    started = exact_time(running.started_at, one.record.started_at)
+    if progress.ended_at is not None and progress.exit_code is not None:
         message = behaves.message if behaves.exit_code == progress.exit_code else ""
-        return replace(behaves, runs_for=progress.ended - started, exit_code=progress.exit_code, message=message)
+        return replace(behaves, runs_for=progress.ended_at - started, exit_code=progress.exit_code, message=message)
     if progress.next is not None and behaves.runs_for is not None and started + behaves.runs_for <= sync.now:
         sync.resync_at(max(progress.next, sync.now))
         return replace(behaves, runs_for=None)
@@ -131,22 +131,22 @@ def _end(one: ContainerSync, *, stopping: bool) -> bool:
     sync, status, behaves = one.sync, one.status, one.behaves
     running = status.state.running
     assert running is not None
-    started = exact_time(running.started_at, one.record.began)
+    started = exact_time(running.started_at, one.record.started_at)
     due, code, reason, message = None, behaves.exit_code, behaves.reason, behaves.message
     if behaves.runs_for is not None:
         due = started + behaves.runs_for
-    ended = sync.context.exits.get(one.container.name)
-    if ended is not None and ended.container_id == status.container_id and (due is None or ended.at < due):
-        due, code, reason, message = ended.at, ended.exit_code, ended.reason, ""
-    stop = one.record.stop
-    if stop is not None and stop.container_id != status.container_id:
-        stop = None
-    if stop is not None and stopping and has_shorter_grace(one, stop):
-        stop = begin_pod_termination(one)
-    if stop is None and (due is None or due > sync.now):
-        stop = begin_pod_termination(one) if stopping else run_probes(one, started)
-    if stop is not None:
-        at, killed = end_time_of(one, stop)
+    ended_at = sync.context.exits.get(one.container.name)
+    if ended_at is not None and ended_at.container_id == status.container_id and (due is None or ended_at.at < due):
+        due, code, reason, message = ended_at.at, ended_at.exit_code, ended_at.reason, ""
+    termination = one.record.termination
+    if termination is not None and termination.container_id != status.container_id:
+        termination = None
+    if termination is not None and stopping and has_shorter_grace(one, termination):
+        termination = begin_pod_termination(one)
+    if termination is None and (due is None or due > sync.now):
+        termination = begin_pod_termination(one) if stopping else run_probes(one, started)
+    if termination is not None:
+        at, killed = end_time_of(one, termination)
         if at is not None and (due is None or at < due):
             due, code, reason, message = at, (KILLED if killed else behaves.stop_code), "", ""
     if due is None or due > sync.now:
@@ -154,13 +154,13 @@ def _end(one: ContainerSync, *, stopping: bool) -> bool:
             sync.resync_at(due)
         return False
     terminate(one, code, reason, max(due, started), message)
-    if stop is not None and stop.by_probe:
+    if termination is not None and termination.by_probe:
         sync.ended_for_probes.add(one.container.name)
-    one.update_record(stop=None, ticks={})
+    one.update_record(termination=None, probe_states={})
     return True
 
 
-def _tell_of_unknown(one: ContainerSync) -> None:
+def _record_unknown_programs(one: ContainerSync) -> None:
     """Record an event that names the first program of a container that is not simulated, and the
     annotations that help.
     """
@@ -180,7 +180,7 @@ def _tell_of_unknown(one: ContainerSync) -> None:
 
 def _start_again(one: ContainerSync) -> bool:
     """Restart an ended container, or keep it waiting until its back-off is over. Return True if it has started."""
-    if one.record.begun is None and not restarts.is_backoff_over(one):
+    if one.record.pending_start is None and not restarts.is_backoff_over(one):
         return False
     tried, waiting = one.record.tried_at, one.status.state.waiting
     if tried is not None and waiting is not None and waiting.reason == "PostStartHookError":

@@ -37,7 +37,7 @@ _MOST_OUTPUT: Final = 10 << 10
 class ProbeResult(NamedTuple):
     """Result of one attempt of a probe. `output` says why it failed."""
 
-    good: bool
+    succeeded: bool
     output: str = ""
 
 
@@ -69,27 +69,27 @@ def first_from(probe: Probe, started: float, at: float) -> float:
     return due if due >= at else time_at(probe, started, number + 1)
 
 
-def state_in_run(ticks: ProbeState | None, status: ContainerStatus, kind: str) -> ProbeState:
+def state_in_run(probe_states: ProbeState | None, status: ContainerStatus, kind: str) -> ProbeState:
     """Return the state of a probe in this run of the container: the recorded one, or the one that its
     status implies.
     """
-    if ticks is not None and ticks.container_id == status.container_id:
-        return ticks
-    good = {STARTUP: bool(status.started), READINESS: status.ready}.get(kind, True)
-    return ProbeState(status.container_id, -1, good, last=good, run=0)
+    if probe_states is not None and probe_states.container_id == status.container_id:
+        return probe_states
+    succeeded = {STARTUP: bool(status.started), READINESS: status.ready}.get(kind, True)
+    return ProbeState(status.container_id, -1, succeeded, last=succeeded, run=0)
 
 
-def state_after(probe: Probe, before: ProbeState, number: int, *, good: bool) -> ProbeState:
+def state_after(probe: Probe, before: ProbeState, number: int, *, succeeded: bool) -> ProbeState:
     """Return the state of a probe after the attempt `number` with the given result."""
-    run = before.run + 1 if before.last == good else 1
-    threshold = probe.success_threshold if good else probe.failure_threshold
-    counts = good if run >= max(threshold, 1) else before.good
-    return ProbeState(before.container_id, number, counts, good, run)
+    run = before.run + 1 if before.last == succeeded else 1
+    threshold = probe.success_threshold if succeeded else probe.failure_threshold
+    counts = succeeded if run >= max(threshold, 1) else before.succeeded
+    return ProbeState(before.container_id, number, counts, succeeded, run)
 
 
-def has_failed(probe: Probe, ticks: ProbeState) -> bool:
+def has_failed(probe: Probe, probe_states: ProbeState) -> bool:
     """Return True if the last attempts failed in a row, as many as the failure threshold."""
-    return not ticks.last and ticks.run >= max(probe.failure_threshold, 1)
+    return not probe_states.last and probe_states.run >= max(probe.failure_threshold, 1)
 
 
 def is_run(action: ExecAction | None) -> bool:
@@ -106,7 +106,7 @@ def result_of_command(probe: Probe, ran: CommandResult) -> ProbeResult:
     if ran.seconds > timeout:
         command = " ".join(probe.exec.command) if probe.exec is not None else ""
         limit = format_duration(timeout * 10**9)
-        return ProbeResult(good=False, output=f"command timed out: {quote(command)} timed out after {limit}")
+        return ProbeResult(succeeded=False, output=f"command timed out: {quote(command)} timed out after {limit}")
     return ProbeResult(ran.exit_code == 0, ran.output[:_MOST_OUTPUT])
 
 
@@ -148,12 +148,12 @@ def due_commands(pod: Pod, memory: Mapping[str, ContainerRecord], now: float) ->
 def _hook_commands(container: AnyContainer, status: ContainerStatus, memory: ContainerRecord) -> Iterator[DueCommand]:
     if container.lifecycle is None:
         return
-    begun, stop = memory.begun, memory.stop
+    pending_start, termination = memory.pending_start, memory.termination
     after, before = container.lifecycle.post_start, container.lifecycle.pre_stop
-    if begun is not None and begun.hook is None and after is not None and after.exec is not None:
-        yield DueCommand(container, status, POST_START, after.exec.command, begun.container_id)
-    if stop is not None and stop.hook is None and before is not None and before.exec is not None:
-        yield DueCommand(container, status, PRE_STOP, before.exec.command, stop.container_id)
+    if pending_start is not None and pending_start.hook is None and after is not None and after.exec is not None:
+        yield DueCommand(container, status, POST_START, after.exec.command, pending_start.container_id)
+    if termination is not None and termination.hook is None and before is not None and before.exec is not None:
+        yield DueCommand(container, status, PRE_STOP, before.exec.command, termination.container_id)
 
 
 def _probe_commands(
@@ -161,13 +161,13 @@ def _probe_commands(
 ) -> Iterator[DueCommand]:
     running = status.state.running
     assert running is not None
-    started = exact_time(running.started_at, memory.began)
+    started = exact_time(running.started_at, memory.started_at)
     for kind in KINDS:
         probe = probe_of(container, kind)
         if probe is None or probe.exec is None or not is_run(probe.exec):
             continue
-        if (kind == STARTUP) == bool(status.started) or memory.stop is not None:
+        if (kind == STARTUP) == bool(status.started) or memory.termination is not None:
             continue
         number = attempt_at(probe, started, now)
-        if number > state_in_run(memory.ticks.get(kind), status, kind).number:
+        if number > state_in_run(memory.probe_states.get(kind), status, kind).number:
             yield DueCommand(container, status, kind, probe.exec.command, status.container_id, number)

@@ -22,13 +22,13 @@ def run_probes(one: ContainerSync, started: float) -> Termination | None:
         probe = probes.probe_of(container, kind)
         if probe is None or (kind == STARTUP) == bool(status.started):
             continue
-        ticks, failed = _probe_state(one, kind, probe, started)
+        probe_states, failed = _probe_state(one, kind, probe, started)
         if failed and kind != READINESS:
             return _termination_by_probe(one, kind, probe)
         if kind == STARTUP:
-            status.started = ticks.good
+            status.started = probe_states.succeeded
         elif kind == READINESS:
-            is_ready = ticks.good
+            is_ready = probe_states.succeeded
     status.ready = bool(status.started) and is_ready and one.sync.is_due(started + one.behaves.ready_after)
     return None
 
@@ -46,39 +46,41 @@ def _termination_by_probe(one: ContainerSync, kind: str, probe: Probe) -> Termin
 
 def _probe_state(one: ContainerSync, kind: str, probe: Probe, started: float) -> tuple[ProbeState, bool]:
     """Return the state of a probe after a due attempt, and True if it has failed as often as its threshold."""
-    sync, remembered = one.sync, one.record.ticks
-    ticks = probes.state_in_run(remembered.get(kind), one.status, kind)
+    sync, remembered = one.sync, one.record.probe_states
+    probe_states = probes.state_in_run(remembered.get(kind), one.status, kind)
     number = probes.attempt_at(probe, started, sync.now)
     if number < 0:
         sync.resync_at(probes.time_at(probe, started, 0))
-        return ticks, False
+        return probe_states, False
     fails_at = one.behaves.fails_after.get(kind)
     fails_at = None if fails_at is None else started + fails_at
-    if number > ticks.number:
+    if number > probe_states.number:
         found = _due_result(one, kind, probe, fails_at)
         if found is None:
             sync.resync_at(sync.now)
-            return ticks, False
-        ticks = probes.state_after(probe, ticks, number, good=found.good)
-        if not found.good:
+            return probe_states, False
+        probe_states = probes.state_after(probe, probe_states, number, succeeded=found.succeeded)
+        if not found.succeeded:
             one.record_event("Warning", "Unhealthy", f"{kind} probe failed: {found.output}")
-    if ticks.last and ticks.good and not probes.is_run(probe.exec):  # changes only when an annotation says so
+    if (
+        probe_states.last and probe_states.succeeded and not probes.is_run(probe.exec)
+    ):  # changes only when an annotation says so
         kept = {name: each for name, each in remembered.items() if name != kind}
         if fails_at is not None:
             sync.resync_at(probes.first_from(probe, started, max(fails_at, sync.now + 0.001)))
     else:
-        kept = {**remembered, kind: ticks}
+        kept = {**remembered, kind: probe_states}
         sync.resync_at(probes.time_at(probe, started, number + 1))
-    one.update_record(ticks=kept)
-    return ticks, probes.has_failed(probe, ticks)
+    one.update_record(probe_states=kept)
+    return probe_states, probes.has_failed(probe, probe_states)
 
 
 def _due_result(one: ContainerSync, kind: str, probe: Probe, fails_at: float | None) -> probes.ProbeResult | None:
     """Return the result of the due attempt of a probe; None while its command still has to be run."""
     sync = one.sync
     if fails_at is not None and fails_at <= sync.now:
-        return probes.ProbeResult(good=False, output=probes.simulated_failure(probe, sync.pod_status.pod_ip))
+        return probes.ProbeResult(succeeded=False, output=probes.simulated_failure(probe, sync.pod_status.pod_ip))
     if not probes.is_run(probe.exec):
-        return probes.ProbeResult(good=True)
+        return probes.ProbeResult(succeeded=True)
     ran = one.result_of(kind, one.status.container_id)
     return None if ran is None else probes.result_of_command(probe, ran)

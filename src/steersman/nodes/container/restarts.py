@@ -50,7 +50,7 @@ def is_backoff_over(one: ContainerSync) -> bool:
     """Return True if the restart back-off of an ended container is over; otherwise set its status to waiting."""
     sync, status, last = one.sync, one.status, one.last_end
     assert last is not None
-    finished = exact_time(last.finished_at, one.record.ended)
+    finished = exact_time(last.finished_at, one.record.ended_at)
     ran = finished - times.unix(last.started_at or last.finished_at or times.now())
     failures = 0 if ran >= _BACKOFF_RESET else status.restart_count
     seconds = 0.0 if failures == 0 else BACKOFF.wait(failures - 1)

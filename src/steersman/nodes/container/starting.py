@@ -35,8 +35,8 @@ def try_to_start(one: ContainerSync, *, is_restart: bool = False) -> bool:
     With `is_restart`, it is a restart: its last termination is kept and its restart count rises.
     """
     sync, container, status, memory = one.sync, one.container, one.status, one.record
-    if memory.begun is not None:
-        return _has_begun(one, memory.begun)
+    if memory.pending_start is not None:
+        return _has_started(one, memory.pending_start)
     error = ""
     if one.behaves.pull_error or is_missing(one):
         error = images.pull_error_text(image_name(container.image), one.behaves.pull_error)
@@ -55,17 +55,17 @@ def try_to_start(one: ContainerSync, *, is_restart: bool = False) -> bool:
     if wrong:
         _fail(one, "CreateContainerConfigError", wrong)
         return False
-    one.update_record(tried_at=None, ticks={})
+    one.update_record(tried_at=None, probe_states={})
     if is_restart:
         status.last_state = ContainerState(terminated=one.last_end)
         status.restart_count += 1
     create(one)
     if container.lifecycle is not None and container.lifecycle.post_start is not None:
-        begun = PendingStart(_id_of(one), sync.now)
-        one.update_record(begun=begun)
+        pending_start = PendingStart(_id_of(one), sync.now)
+        one.update_record(pending_start=pending_start)
         if status.state.waiting is None:
             put_waiting(status, "ContainerCreating", "")
-        return _has_begun(one, begun)
+        return _has_started(one, pending_start)
     run(one, sync.now)
     return True
 
@@ -153,7 +153,7 @@ def run(one: ContainerSync, since: float) -> None:
     container, status = one.container, one.status
     status.state = ContainerState(running=ContainerStateRunning(started_at=status_time(since)))
     status.started = status.ready = False
-    one.update_record(began=fractional(since), ended=None)
+    one.update_record(started_at=fractional(since), ended_at=None)
     if one.sync.context.shared is not None:
         one.sync.context.shared.start_container(container, status.container_id, since)
     if isinstance(container, Container):
@@ -162,20 +162,20 @@ def run(one: ContainerSync, since: float) -> None:
     status.volume_mounts = [mounted(each) for each in container.volume_mounts]
 
 
-def _has_begun(one: ContainerSync, begun: PendingStart) -> bool:
+def _has_started(one: ContainerSync, pending_start: PendingStart) -> bool:
     """Return True if the postStart hook of a created container has succeeded, and set the container to running then."""
     sync, lifecycle = one.sync, one.container.lifecycle
     hook = None if lifecycle is None else lifecycle.post_start
-    ran = begun.hook or one.result_of(POST_START, begun.container_id)
+    ran = pending_start.hook or one.result_of(POST_START, pending_start.container_id)
     seconds = hooks.seconds_of(hook, ran)
     if seconds is None:
         sync.resync_at(sync.now)
         return False
-    one.update_record(begun=begun._replace(hook=ran))
-    if not sync.is_due(begun.at + seconds):
+    one.update_record(pending_start=pending_start._replace(hook=ran))
+    if not sync.is_due(pending_start.at + seconds):
         return False
-    one.update_record(begun=None)
-    run(one, begun.at)
+    one.update_record(pending_start=None)
+    run(one, pending_start.at)
     if ran is None or ran.exit_code == 0:
         return True
     _end_after_hook(one, hooks.failed(sync.pod, one.container, hook, ran))

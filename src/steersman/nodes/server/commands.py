@@ -10,7 +10,7 @@ from typing import Final
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
 from steersman.nodes.current_world import current_world
-from steersman.nodes.initial_world import command_of
+from steersman.nodes.initial_world import offloaded_command_of
 from steersman.nodes.names import resolve_name
 from steersman.nodes.server.kubelet import ContainerRequest, text
 from steersman.nodes.server.logs import LogOptions, NoLogs, follow
@@ -20,8 +20,8 @@ from steersman.nodes.shares import Slices
 from steersman.nodes.shell.built_in import SHELLS
 from steersman.nodes.shell.effects import (
     Answer,
-    Course,
     Effect,
+    Execution,
     InputBuffer,
     Kill,
     Memory,
@@ -37,7 +37,7 @@ from steersman.nodes.shell.shell import Shell
 
 _KILLED: Final = 137
 _INTERRUPTED: Final = 130
-LOOKS_EVERY: Final = 1.0
+CHECK_INTERVAL: Final = 1.0
 """Seconds between two checks whether the container still runs."""
 _MOST_LINE: Final = 1 << 20
 _KEYS_AT_ONCE: Final = 512
@@ -132,7 +132,7 @@ async def _attach(target: ContainerRequest, streams: Streams, options: StreamOpt
             async for line in lines:
                 await streams.write(line.stream, with_crlf(line.data) if options.tty else line.data)
         return Finished()
-    words = command_of(container, {}) or ["sh"]
+    words = await offloaded_command_of(container, {}) or ["sh"]
     try:
         code = await _run(
             target, words, streams, StreamOptions(options.stdin, options.stdout, options.stderr, container.tty)
@@ -184,7 +184,7 @@ async def _until_ended(target: ContainerRequest, container_id: str) -> None:
         status = target.status
         if status is None or status.state.running is None or status.container_id != container_id:
             return
-        await asyncio.sleep(LOOKS_EVERY)
+        await asyncio.sleep(CHECK_INTERVAL)
 
 
 class _Command:
@@ -195,13 +195,13 @@ class _Command:
         self._terminal = terminal
         self._slices = slices
 
-    async def run(self, course: Course) -> int:
+    async def run(self, execution: Execution) -> int:
         """Run the command and return its exit code. Raises ClientGone, _NotFound."""
         answer: Answer = None
         while True:
             await self._slices.begin()
             try:
-                effect = course.send(answer)
+                effect = execution.send(answer)
             except StopIteration as done:
                 return int(done.value) & 255
             finally:
@@ -212,7 +212,7 @@ class _Command:
             try:
                 answer = await self._answer(effect)
             except OutOfMemory:
-                course.close()
+                execution.close()
                 return _KILLED
             except Interrupted:
                 if not isinstance(effect, ReadLine | Read):

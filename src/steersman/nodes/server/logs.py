@@ -19,10 +19,10 @@ from steersman.api.core.v1 import ContainerState, ContainerStatus, Pod
 from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.net.message import Response
-from steersman.nodes.behaviour import duration_or_none, said_of, unknown_programs
+from steersman.nodes.behaviour import annotation_of, duration_or_none, unknown_programs
 from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.context import EMPTY_RECORD
-from steersman.nodes.initial_world import command_of, initial_world
+from steersman.nodes.initial_world import initial_world, offloaded_command_of
 from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import ContainerRequest, Query, text
@@ -47,7 +47,7 @@ _MOST_A_SECOND: Final = 10_000
 """Lines of an annotation in a second at most."""
 _MAX_INT64: Final = 2**63 - 1
 _DIGITS: Final = 19
-_LOOKS_EVERY: Final = 1.0
+_CHECK_INTERVAL: Final = 1.0
 """Seconds between two checks whether the container of a followed log still runs."""
 
 
@@ -98,8 +98,8 @@ class ContainerRun(NamedTuple):
     """One run of a container: its start, and its end if it has ended, in seconds since 1970."""
 
     container_id: str
-    began: float
-    ended: float | None
+    started_at: float
+    ended_at: float | None
 
 
 def run_of(pod: Pod, name: str, status: ContainerStatus | None, *, previous: bool) -> ContainerRun:
@@ -128,10 +128,12 @@ def run_of(pod: Pod, name: str, status: ContainerStatus | None, *, previous: boo
 def _run(state: ContainerState, container_id: str) -> ContainerRun:
     if state.running is not None:
         return ContainerRun(container_id, float(times.unix(state.running.started_at or times.now())), None)
-    ended = state.terminated
-    assert ended is not None
-    began = times.unix(ended.started_at or ended.finished_at or times.now())
-    return ContainerRun(ended.container_id, float(began), float(times.unix(ended.finished_at or times.now())))
+    ended_at = state.terminated
+    assert ended_at is not None
+    started_at = times.unix(ended_at.started_at or ended_at.finished_at or times.now())
+    return ContainerRun(
+        ended_at.container_id, float(started_at), float(times.unix(ended_at.finished_at or times.now()))
+    )
 
 
 async def container_logs(target: ContainerRequest) -> Response:
@@ -151,8 +153,12 @@ def follow(target: ContainerRequest, options: LogOptions) -> AsyncGenerator[Prin
     """Yield the log line by line, and go on if `options.follow` is set. Raises NoLogs."""
     run = run_of(target.pod, target.container.name, target.status, previous=options.previous)
     known = target.kubelet.containers.records(target.pod.metadata.uid).get(target.container.name, EMPTY_RECORD)
-    if run.ended is None and known.began is not None and run.began <= known.began < run.began + 1:
-        run = run._replace(began=known.began)
+    if (
+        run.ended_at is None
+        and known.started_at is not None
+        and run.started_at <= known.started_at < run.started_at + 1
+    ):
+        run = run._replace(started_at=known.started_at)
     return _requested_lines(target, run, options)
 
 
@@ -188,7 +194,7 @@ async def _requested_lines(
     try:
         while (line := await _next(slices, lines)) is not None:
             at = line if isinstance(line, float) else line.at
-            if run.ended is not None and at >= run.ended + 1:  # the end is known to the second
+            if run.ended_at is not None and at >= run.ended_at + 1:  # the end is known to the second
                 break
             if at > now:
                 following = line
@@ -199,7 +205,7 @@ async def _requested_lines(
             yield kept.take()
     finally:
         kept.close()
-    if not options.follow or run.ended is not None:
+    if not options.follow or run.ended_at is not None:
         return
     while following is not None:
         if not await _still_runs(target, run, following if isinstance(following, float) else following.at):
@@ -270,10 +276,10 @@ async def _still_runs(target: ContainerRequest, run: ContainerRun, until: float 
             return False
         if target.kubelet.pods.get(target.pod.metadata.namespace, target.pod.metadata.name) is None:
             return False
-        left = _LOOKS_EVERY if until is None else until - times.unix_now()
+        left = _CHECK_INTERVAL if until is None else until - times.unix_now()
         if left <= 0:
             return True
-        await asyncio.sleep(min(left, _LOOKS_EVERY))
+        await asyncio.sleep(min(left, _CHECK_INTERVAL))
         if until is None:
             return True
 
@@ -293,28 +299,28 @@ async def _all_printed(target: ContainerRequest, run: ContainerRun, now: float) 
     if start is not None:
         world.files.update(start.files)
     world.processes = processes_of(pod, container)
-    words = command_of(container, world.environment)
-    said = said_of(pod, container.name, "logs")
-    every = _seconds(said_of(pod, container.name, "log-every"))
+    words = await offloaded_command_of(container, world.environment)
+    said = annotation_of(pod, container.name, "logs")
+    every = _seconds(annotation_of(pod, container.name, "log-every"))
     if said:
-        return _annotated(said, every, run.began, now)
+        return _annotated(said, every, run.started_at, now)
     if shared is not None and (followed := shared.log_of(run.container_id)) is not None:
         return followed
     if not words:
         line = f"{container.image[:MOST_IMAGE]} is simulated: container {container.name} has started\n"
-        return iter([Printed(run.began, 1, line.encode())])
+        return iter([Printed(run.started_at, 1, line.encode())])
     unknown = unknown_programs(pod, container, target.kubelet.node.template.unknown_programs)
-    return rehearsed(words, world, run.began, now, unknown)
+    return rehearsed(words, world, run.started_at, now, unknown)
 
 
-def _annotated(said: str, every: float, began: float, now: float) -> Iterator[Printed | float]:
+def _annotated(said: str, every: float, started_at: float, now: float) -> Iterator[Printed | float]:
     """Yield the lines of an annotation, once or every `every` seconds, and now and then a time."""
     lines = [each for each in said.encode().split(b"\n") if each]
-    at = began
+    at = started_at
     if every > 0:
         every = max(every, len(lines) / _MOST_A_SECOND)
         kept = min(_KEPT_LINES, _MOST_LINES // max(len(lines), 1) + 1)
-        at += max(0, int((now - began) / every) - kept) * every
+        at += max(0, int((now - started_at) / every) - kept) * every
     while True:
         for number, each in enumerate(lines, start=1):
             yield Printed(at, 1, each + b"\n")

@@ -7,9 +7,11 @@ import msgspec
 from steersman.api.core.v1 import Pod
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
 from steersman.nodes.naming import hostname_of
+from steersman.nodes.pod_life import takes_long
 from steersman.nodes.server.agnhost import answer_of_agnhost
 from steersman.nodes.server.kubelet import text
 from steersman.nodes.server.reviews import answer_of_reviewer
+from steersman.work.offloading import offload_if
 
 _MOST_BODY = 1 << 20
 _MOST_REVIEW = 8 << 20
@@ -23,7 +25,7 @@ async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool 
     `/hostname` returns its name alone, `/healthz` and its like that it is healthy. Pods of agnhost respond as agnhost
     does. With `reviews` the pod answers requests for webhooks and aggregated APIs.
     """
-    if (answer := answer_of_agnhost(pod, port, request)) is not None:
+    if (answer := await offload_if(takes_long(pod), answer_of_agnhost, pod, port, request)) is not None:
         return answer
     name = hostname_of(pod)
     if request.path == "/hostname":

@@ -14,7 +14,7 @@ from typing import Final
 
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import Course, Missing, Wait, World, Write, line
+from steersman.nodes.shell.effects import Execution, Missing, Wait, World, Write, line
 
 _ASKERS: Final = frozenset(
     {
@@ -32,7 +32,7 @@ _ASKERS: Final = frozenset(
 """Commands that depend on something that is not simulated: other servers, the kernel."""
 _NEW: Final = b"mount-tester new file\n"
 _NEW_FILES: Final = (0o644, 0o666, 0o660, 0o777)
-_LOOKS_EVERY: Final = 2.0
+_CHECK_INTERVAL: Final = 2.0
 """Seconds between two reads of a file in a loop."""
 _RETRIES_FOR: Final = 180
 """Seconds for which a file is read in a loop, by default."""
@@ -42,7 +42,7 @@ _OTHER_FILE_SYSTEM: Final = "61267"
 _MOST_LINES: Final = 10_000
 
 
-def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Course:
+def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Execution:
     """`agnhost COMMAND [--flag=VALUE ...]`; without a command, and as a server, it waits for ever."""
     command = words[0] if words else "pause"
     if command == "entrypoint-tester":
@@ -79,7 +79,7 @@ def _quoted(path: str) -> str:
     return json.dumps(path, ensure_ascii=False)
 
 
-def _entrypoint_tester(words: list[str]) -> Course:
+def _entrypoint_tester(words: list[str]) -> Execution:
     """Print the arguments that it was called with."""
     yield line(f"[{' '.join(words)}]")
     return 0
@@ -88,7 +88,7 @@ def _entrypoint_tester(words: list[str]) -> Course:
 # Files
 
 
-def _mounttest(world: World, flags: dict[str, str]) -> Course:
+def _mounttest(world: World, flags: dict[str, str]) -> Execution:
     """Print the properties of files that flags ask for, in a fixed order; exit code 1 if a file does not exist."""
     failed = 0
     if path := flags.get("fs_type"):
@@ -116,21 +116,21 @@ def _mounttest(world: World, flags: dict[str, str]) -> Course:
     return failed
 
 
-def _content(world: World, path: str) -> Course:
+def _content(world: World, path: str) -> Execution:
     """Print the content of a file; exit code 1 if it does not exist."""
     data = world.read(path)
     if data is None:
         yield line(f"error reading file content for {_quoted(path)}: open {path}: no such file or directory")
         return 1
-    yield _told(path, data)
+    yield _content_line(path, data)
     return 0
 
 
-def _told(path: str, data: bytes) -> Write:
+def _content_line(path: str, data: bytes) -> Write:
     return Write(1, f"content of file {_quoted(path)}: ".encode(errors="surrogateescape") + data + b"\n")
 
 
-def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Course:
+def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Execution:
     """Print the content of a file every two seconds, until it is as expected or the time is over."""
     said = flags.get("retry_time", "")
     left = float(said[:6]) if is_digits(said) else _RETRIES_FOR
@@ -142,20 +142,20 @@ def _content_in_loop(world: World, path: str, flags: dict[str, str]) -> Course:
         if data is None:
             yield line(f"Error reading file {path}: open {path}: no such file or directory, retrying")
         else:
-            yield _told(path, data)
+            yield _content_line(path, data)
             if breaks and data == _NEW:
                 return 0
             if breaks:
                 yield line(f"Unexpected content. Expected: {_NEW.decode()}. Retrying")
-        yield Wait(_LOOKS_EVERY)
-        left -= _LOOKS_EVERY
+        yield Wait(_CHECK_INTERVAL)
+        left -= _CHECK_INTERVAL
     return failed
 
 
 # Logs
 
 
-def _logs_generator(world: World, flags: dict[str, str]) -> Course:
+def _logs_generator(world: World, flags: dict[str, str]) -> Execution:
     """Print the requested number of lines, spread evenly over the given duration; each looks like a request to an API
     server.
     """

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import Course, ReadLine, Write
+from steersman.nodes.shell.effects import Execution, ReadLine, Write
 from steersman.nodes.shell.expansion import Break, Exit, Expansion, Return
 from steersman.nodes.shell.paths import absolute
 from steersman.nodes.shell.programs import PROGRAMS
@@ -20,40 +20,40 @@ _MOST_TRAPS: Final = 64
 """Signals of one `trap` command."""
 
 
-def _exit(shell: Expansion, rest: list[str]) -> Course:
+def _exit(shell: Expansion, rest: list[str]) -> Execution:
     yield from ()
     raise Exit(int(rest[0]) & 255 if rest and _INTEGER.fullmatch(rest[0]) else shell.code)
 
 
-def _return(shell: Expansion, rest: list[str]) -> Course:
+def _return(shell: Expansion, rest: list[str]) -> Execution:
     yield from ()
     raise Return(int(rest[0]) & 255 if rest and _INTEGER.fullmatch(rest[0]) else shell.code)
 
 
-def _break(shell: Expansion, rest: list[str]) -> Course:
+def _break(shell: Expansion, rest: list[str]) -> Execution:
     yield from ()
     raise Break(again=False)
 
 
-def _continue(shell: Expansion, rest: list[str]) -> Course:
+def _continue(shell: Expansion, rest: list[str]) -> Execution:
     yield from ()
     raise Break(again=True)
 
 
-def _export(shell: Expansion, rest: list[str]) -> Course:
+def _export(shell: Expansion, rest: list[str]) -> Execution:
     shell.assign(dict(each.partition("=")[::2] for each in rest if "=" in each))
     yield from shell.world.spend(lines=len(rest))
     return 0
 
 
-def _unset(shell: Expansion, rest: list[str]) -> Course:
+def _unset(shell: Expansion, rest: list[str]) -> Execution:
     for each in rest:
         shell.world.unset(each)
     yield from shell.world.spend(lines=len(rest))
     return 0
 
 
-def _set(shell: Expansion, rest: list[str]) -> Course:
+def _set(shell: Expansion, rest: list[str]) -> Execution:
     yield from ()
     for number, each in enumerate(rest):
         if not each.startswith(("-", "+")) or each == "--":
@@ -66,7 +66,7 @@ def _set(shell: Expansion, rest: list[str]) -> Course:
     return 0
 
 
-def _shift(shell: Expansion, rest: list[str]) -> Course:
+def _shift(shell: Expansion, rest: list[str]) -> Execution:
     yield from ()
     count = int(rest[0][:4]) if rest and is_digits(rest[0]) else 1
     if count > len(shell.given):
@@ -78,7 +78,7 @@ def _shift(shell: Expansion, rest: list[str]) -> Course:
 _NUMBERED: Final = MappingProxyType({"0": "EXIT", "1": "HUP", "2": "INT", "15": "TERM"})
 
 
-def _trap(shell: Expansion, rest: list[str]) -> Course:
+def _trap(shell: Expansion, rest: list[str]) -> Execution:
     """`trap COMMAND SIGNAL...`; the command `-`, and no command, remove the trap."""
     yield from ()
     text, names = (rest[0], rest[1:]) if len(rest) > 1 else ("-", rest)
@@ -88,21 +88,21 @@ def _trap(shell: Expansion, rest: list[str]) -> Course:
     return 0
 
 
-def _ignored(shell: Expansion, rest: list[str]) -> Course:
+def _ignored(shell: Expansion, rest: list[str]) -> Execution:
     yield from ()
     return 0
 
 
-def _wait(shell: Expansion, rest: list[str]) -> Course:
+def _wait(shell: Expansion, rest: list[str]) -> Execution:
     seconds, shell.background = shell.background, 0.0
-    return (yield from shell.counted(PROGRAMS["sleep"](shell.world, [str(seconds)])))
+    return (yield from shell.count_waits(PROGRAMS["sleep"](shell.world, [str(seconds)])))
 
 
-def _eval(shell: Expansion, rest: list[str]) -> Course:
+def _eval(shell: Expansion, rest: list[str]) -> Execution:
     return (yield from shell.run_script((yield from shell.read(Reader(" ".join(rest)).whole()))))
 
 
-def _source(shell: Expansion, rest: list[str]) -> Course:
+def _source(shell: Expansion, rest: list[str]) -> Execution:
     """`. FILE`: run a script in this shell."""
     data = shell.world.read(absolute(shell.world, rest[0])) if rest else None
     if data is None:
@@ -111,7 +111,7 @@ def _source(shell: Expansion, rest: list[str]) -> Course:
     return (yield from shell.run_script((yield from shell.read(Reader(data.decode(errors="replace")).whole()))))
 
 
-def _read_line(shell: Expansion, rest: list[str]) -> Course:
+def _read_line(shell: Expansion, rest: list[str]) -> Execution:
     line = yield ReadLine()
     if not isinstance(line, bytes):
         return 1
@@ -122,11 +122,11 @@ def _read_line(shell: Expansion, rest: list[str]) -> Course:
     return 0
 
 
-def _local(shell: Expansion, rest: list[str]) -> Course:
+def _local(shell: Expansion, rest: list[str]) -> Execution:
     return (yield from _export(shell, rest))
 
 
-def where(shell: Expansion, rest: list[str]) -> Course:
+def where(shell: Expansion, rest: list[str]) -> Execution:
     """`command -v`, `type`, `which`: the paths of programs."""
     code = 0
     for each in rest:
@@ -141,7 +141,7 @@ def where(shell: Expansion, rest: list[str]) -> Course:
     return code
 
 
-BUILT_IN: Final[Mapping[str, Callable[[Expansion, list[str]], Course]]] = MappingProxyType(
+BUILT_IN: Final[Mapping[str, Callable[[Expansion, list[str]], Execution]]] = MappingProxyType(
     {
         "exit": _exit,
         "return": _return,

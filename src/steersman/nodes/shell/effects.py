@@ -114,7 +114,7 @@ E = TypeVar("E")
 A = TypeVar("A")
 Work = Generator[Effect, Answer, T]
 """Part of a command, with a result."""
-Course = Work[int]
+Execution = Work[int]
 """Running command, whose result is its exit code."""
 
 
@@ -138,16 +138,16 @@ class FileSystems(MutableMapping[str, bytes]):
     """Files of several file systems by absolute path, each of which has its own limit of bytes."""
 
     @abstractmethod
-    def room(self, path: str) -> int:
+    def free_bytes(self, path: str) -> int:
         """Return the bytes that are left on the file system of `path`."""
 
     @property
     @abstractmethod
-    def about(self) -> int:
+    def file_count_bound(self) -> int:
         """Upper bound of the number of files, without iterating over them."""
 
     @abstractmethod
-    def refused(self, path: str) -> None:
+    def report_full(self, path: str) -> None:
         """Report a write to `path` for which no space was left."""
 
 
@@ -272,7 +272,7 @@ class World(Struct):
             variables[name] = value
         return True
 
-    def keep(self, size: int) -> bool:
+    def count_characters(self, size: int) -> bool:
         """Count characters of a shell's functions and traps; a negative size gives them back.
 
         Returns False, and counts nothing, if they exceed the bound.
@@ -293,12 +293,12 @@ class World(Struct):
             changes.setdefault(name, self.environment.get(name))
 
     def watch_variables(self) -> dict[str, str | None]:
-        """Start to record previous values of variables that change, into the returned dict. `watched` ends it."""
+        """Start to record previous values of variables that change, into the returned dict. `stop_watching` ends it."""
         changes: dict[str, str | None] = {}
         self._undo.append(changes)
         return changes
 
-    def watched(self, changes: dict[str, str | None], *, undo: bool = False) -> None:
+    def stop_watching(self, changes: dict[str, str | None], *, undo: bool = False) -> None:
         """Stop recording into `changes`. With `undo`, restore the previous values."""
         self._undo = [each for each in self._undo if each is not changes]
         if undo:
@@ -359,7 +359,7 @@ class World(Struct):
     @property
     def many_files(self) -> int:
         """Number of files that a search for a folder goes through."""
-        return self.files.about if isinstance(self.files, FileSystems) else len(self.files)
+        return self.files.file_count_bound if isinstance(self.files, FileSystems) else len(self.files)
 
     def is_folder(self, path: str) -> bool:
         """Return True for a folder of every container, a created folder, a folder with files, or a link to a folder."""
@@ -394,35 +394,37 @@ class World(Struct):
             path = self.resolved(path)
             if self.is_link(path):
                 return False
-        return self.place(path, data)
+        return self.put_entry(path, data)
 
-    def place(self, path: str, data: bytes) -> bool:
+    def put_entry(self, path: str, data: bytes) -> bool:
         """Write a file or a link, replacing a link. Return False if no space is left."""
-        if len(path) > MOST_PATH or taken_by(path, data) - taken_by(path, self.files.get(path)) > self.room(path):
+        if len(path) > MOST_PATH or bytes_of_file(path, data) - bytes_of_file(
+            path, self.files.get(path)
+        ) > self.free_bytes(path):
             if isinstance(self.files, FileSystems):
-                self.files.refused(path)
+                self.files.report_full(path)
             return False
         self.files[path] = data
         return True
 
-    def room(self, path: str = "/") -> int:
+    def free_bytes(self, path: str = "/") -> int:
         """Return the bytes that are left on the file system of `path`."""
         if isinstance(self.files, FileSystems):
-            return self.files.room(path)
-        return MOST_FILE_BYTES - sum(taken_by(path, data) for path, data in self.files.items())
+            return self.files.free_bytes(path)
+        return MOST_FILE_BYTES - sum(bytes_of_file(path, data) for path, data in self.files.items())
 
 
-def taken_by(path: str, data: bytes | None) -> int:
+def bytes_of_file(path: str, data: bytes | None) -> int:
     """Return the bytes that a file takes with its name and overhead; 0 for a file that does not exist."""
     return 0 if data is None else len(path) + len(data) + _FILE_ITSELF
 
 
-def between(course: Generator[E, A | None, T], answer_to: Callable[[E], Work[A | None]]) -> Work[T]:
+def answer_effects(execution: Generator[E, A | None, T], answer_to: Callable[[E], Work[A | None]]) -> Work[T]:
     """Run a command whose effects are answered, or passed on, by `answer_to`."""
     answer: A | None = None
     while True:
         try:
-            effect = course.send(answer)
+            effect = execution.send(answer)
         except StopIteration as done:
             value: T = done.value
             return value
@@ -449,7 +451,7 @@ class Buffer:
         self._memory.release(len(self.data))
 
 
-def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
+def capture_output(execution: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
     """Run a command whose output on `stream` goes into `taken`."""
 
     def take(effect: Effect) -> Work[Answer]:
@@ -458,10 +460,10 @@ def captured(course: Work[T], taken: Buffer, stream: int = 1) -> Work[T]:
         taken.add(effect.data)
         return None
 
-    return between(course, take)
+    return answer_effects(execution, take)
 
 
-def fed(course: Work[T], data: bytes) -> Work[T]:
+def with_input(execution: Work[T], data: bytes) -> Work[T]:
     """Run a command whose standard input is `data`."""
     source = InputBuffer()
     is_added = False
@@ -477,7 +479,7 @@ def fed(course: Work[T], data: bytes) -> Work[T]:
             return source.line() or source.rest()
         return (yield effect)
 
-    return between(course, feed)
+    return answer_effects(execution, feed)
 
 
 class InputBuffer:

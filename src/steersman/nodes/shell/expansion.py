@@ -8,7 +8,7 @@ from typing import Final
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell import wildcards
-from steersman.nodes.shell.effects import Course, Work, World, Write
+from steersman.nodes.shell.effects import Execution, Work, World, Write
 from steersman.nodes.shell.numbers import arithmetic
 from steersman.nodes.shell.patterns import glob_work, shorter
 from steersman.nodes.shell.script import Arithmetic, Function, Output, Script, Text, Variable, Word
@@ -85,11 +85,11 @@ class Expansion:
         """Parse a script whose text is complete. Raises ShellSyntaxError."""
         raise NotImplementedError
 
-    def run_script(self, script: Script) -> Course:
+    def run_script(self, script: Script) -> Execution:
         """Run a script in this shell. Raises Exit, Break."""
         raise NotImplementedError
 
-    def counted(self, course: Course) -> Course:
+    def count_waits(self, execution: Execution) -> Execution:
         """Run a program and count the time that it waits."""
         raise NotImplementedError
 
@@ -101,9 +101,9 @@ class Expansion:
     def set_trap(self, signal: str, text: str) -> None:
         """Set the command of a trap; "" removes it. Raises ShellSyntaxError if it exceeds the bound."""
         before = self.traps.pop(signal, "")
-        self.world.keep(-len(signal) - len(before) - _TRAP_ITSELF if before else 0)
+        self.world.count_characters(-len(signal) - len(before) - _TRAP_ITSELF if before else 0)
         if text:
-            if not self.world.keep(len(signal) + len(text) + _TRAP_ITSELF):
+            if not self.world.count_characters(len(signal) + len(text) + _TRAP_ITSELF):
                 raise ShellSyntaxError("out of memory")
             self.traps[signal] = text
 

@@ -14,7 +14,7 @@ from steersman.nodes.shell.effects import (
     MOST_BUFFERED,
     MOST_FILE_BYTES,
     Buffer,
-    Course,
+    Execution,
     Link,
     Missing,
     NoSpace,
@@ -22,8 +22,8 @@ from steersman.nodes.shell.effects import (
     Work,
     World,
     Write,
+    bytes_of_file,
     line,
-    taken_by,
 )
 from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.options import options_of
@@ -48,11 +48,11 @@ _NO_FILE: Final = "No such file or directory"
 _NO_SPACE: Final = "No space left on device"
 
 
-def _told(name: str, why: str) -> Write:
+def _error_line(name: str, why: str) -> Write:
     return Write(2, f"{name}: {why}\n".encode(errors="surrogateescape"))
 
 
-def _looked(world: World) -> Work[None]:
+def _count_search(world: World) -> Work[None]:
     """Count the work of a search through all files."""
     yield from world.spend(files=world.many_files + 64)
 
@@ -68,14 +68,14 @@ def _flags(words: list[str]) -> set[str]:
     return found
 
 
-def ls(world: World, words: list[str]) -> Course:
+def ls(world: World, words: list[str]) -> Execution:
     """`ls [-1aAdl] [PATH...]`."""
     flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")] or ["."]
     code = 0
     for path in paths:
         place = absolute(world, path)
-        yield from _looked(world)
+        yield from _count_search(world)
         is_file = world.read(place) is not None and not world.is_folder(place)
         is_file = is_file or (world.is_link(place) and ("l" in flags or not world.is_folder(place)))
         if is_file or ("d" in flags and world.is_folder(place)):
@@ -88,9 +88,9 @@ def ls(world: World, words: list[str]) -> Course:
                 if flags & {"a", "A"} or not each.startswith("."):
                     yield line(_row(world, posixpath.join(folder, each), each) if "l" in flags else each)
                 if "l" in flags or not number % _AT_ONCE:
-                    yield from (_looked(world) if "l" in flags else world.spend(lines=_AT_ONCE))
+                    yield from (_count_search(world) if "l" in flags else world.spend(lines=_AT_ONCE))
         else:
-            yield _told("ls", f"{path}: {_NO_FILE}")
+            yield _error_line("ls", f"{path}: {_NO_FILE}")
             code = 1
     return code
 
@@ -105,10 +105,10 @@ def _row(world: World, place: str, name: str) -> str:
     return f"{stat.filemode(mode)}    1 root     root     {size:9d} {at:%b %e %H:%M} {name}"
 
 
-def cd(world: World, words: list[str]) -> Course:
+def cd(world: World, words: list[str]) -> Execution:
     """`cd FOLDER`."""
     place = logical(world, words[0] if words else world.environment.get("HOME", "/root"))
-    yield from _looked(world)
+    yield from _count_search(world)
     if not may_be_folder(world, place):
         yield Write(2, f"sh: cd: can't cd to {words[0] if words else place}: {_NO_FILE}\n".encode(errors="replace"))
         return 2
@@ -116,13 +116,13 @@ def cd(world: World, words: list[str]) -> Course:
     return 0
 
 
-def pwd(world: World, words: list[str]) -> Course:
+def pwd(world: World, words: list[str]) -> Execution:
     """`pwd`: the working directory."""
     yield line(world.folder)
     return 0
 
 
-def mkdir(world: World, words: list[str]) -> Course:
+def mkdir(world: World, words: list[str]) -> Execution:
     """`mkdir [-p] [-m MODE] FOLDER...`."""
     options = options_of(words, "pv", "m")
     if options is None:
@@ -140,25 +140,25 @@ def mkdir(world: World, words: list[str]) -> Course:
         else:
             why = "" if (yield from make_folder(world, place)) else _NO_SPACE
         if why:
-            yield _told("mkdir", f"can't create directory '{each}': {why}")
+            yield _error_line("mkdir", f"can't create directory '{each}': {why}")
             code = 1
     return code
 
 
-def touch(world: World, words: list[str]) -> Course:
+def touch(world: World, words: list[str]) -> Execution:
     """`touch FILE...`."""
     for each in words:
         path = absolute(world, each)
-        yield from _looked(world)
+        yield from _count_search(world)
         if each.startswith("-") or world.read(path) is not None or world.is_folder(path):
             continue
         if not world.put(path, b""):
-            yield _told("touch", f"{path}: {_NO_SPACE}")
+            yield _error_line("touch", f"{path}: {_NO_SPACE}")
             return 1
     return 0
 
 
-def rm(world: World, words: list[str]) -> Course:
+def rm(world: World, words: list[str]) -> Execution:
     """`rm [-f] [-r] PATH...`."""
     flags = _flags(words)
     code = 0
@@ -166,7 +166,7 @@ def rm(world: World, words: list[str]) -> Course:
         if each.startswith("-"):
             continue
         place = absolute(world, each)
-        yield from _looked(world)
+        yield from _count_search(world)
         if place != "/" and flags & {"r", "R"}:
             below = [path for path in world.files if path == place or path.startswith(f"{place}/")]
             for number, path in enumerate(below):
@@ -177,39 +177,39 @@ def rm(world: World, words: list[str]) -> Course:
         else:
             is_gone = world.files.pop(place, None) is not None
         if not is_gone and "f" not in flags:
-            yield _told("rm", f"can't remove '{each}': {_NO_FILE}")
+            yield _error_line("rm", f"can't remove '{each}': {_NO_FILE}")
             code = 1
     return code
 
 
-def rmdir(world: World, words: list[str]) -> Course:
+def rmdir(world: World, words: list[str]) -> Execution:
     """`rmdir FOLDER...`."""
     for each in words:
-        yield from _looked(world)
+        yield from _count_search(world)
         if world.files.pop(absolute(world, each).rstrip("/") + "/", None) is None:
-            yield _told("rmdir", f"'{each}': {_NO_FILE}")
+            yield _error_line("rmdir", f"'{each}': {_NO_FILE}")
             return 1
     return 0
 
 
-def cp(world: World, words: list[str]) -> Course:
+def cp(world: World, words: list[str]) -> Execution:
     """`cp [-a] [-r] FROM... TO`."""
-    return (yield from _moved(world, "cp", words))
+    return (yield from _move(world, "cp", words))
 
 
-def mv(world: World, words: list[str]) -> Course:
+def mv(world: World, words: list[str]) -> Execution:
     """`mv FROM... TO`."""
-    return (yield from _moved(world, "mv", words))
+    return (yield from _move(world, "mv", words))
 
 
-def _moved(world: World, name: str, words: list[str]) -> Course:
+def _move(world: World, name: str, words: list[str]) -> Execution:
     flags = _flags(words)
     paths = [each for each in words if not each.startswith("-")]
     if len(paths) < 2:
-        yield _told(name, "missing file operand")
+        yield _error_line(name, "missing file operand")
         return 1
     target = absolute(world, paths[-1])
-    yield from _looked(world)
+    yield from _count_search(world)
     into, code = world.is_folder(target) or paths[-1].endswith("/"), 0
     for each in paths[:-1]:
         place = absolute(world, each)
@@ -217,11 +217,11 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
         whole = name == "mv" or bool(flags & {"r", "R", "a"})
         keeps_links = name == "mv" or bool(flags & {"a", "d", "P"})
         if world.read(place) is None and not world.is_folder(place) and may_be_of_image(world, place):
-            why = yield from _unpacked(world, place, goal, whole=bool(flags & {"r", "R", "a"}))
+            why = yield from _copy_from_image(world, place, goal, whole=bool(flags & {"r", "R", "a"}))
         else:
-            why = yield from _carried(world, place, goal, whole=whole, keeps_links=keeps_links)
+            why = yield from _copy(world, place, goal, whole=whole, keeps_links=keeps_links)
         if why:
-            yield _told(name, f"can't stat '{each}': {why}" if why == _NO_FILE else f"{each}: {why}")
+            yield _error_line(name, f"can't stat '{each}': {why}" if why == _NO_FILE else f"{each}: {why}")
             code = 1
         elif name == "mv" and place != goal:
             for path in [path for path in world.files if path == place or path.startswith(f"{place}/")]:
@@ -229,7 +229,7 @@ def _moved(world: World, name: str, words: list[str]) -> Course:
     return code
 
 
-def _unpacked(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
+def _copy_from_image(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
     """Copy from the image: a file becomes empty, and so does a folder. A pattern may stand for any files.
 
     Returns the reason of a failure, "" for success.
@@ -241,12 +241,12 @@ def _unpacked(world: World, place: str, goal: str, *, whole: bool) -> Work[str]:
     return "" if world.put(goal, b"") else _NO_SPACE
 
 
-def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: bool) -> Work[str]:
+def _copy(world: World, place: str, goal: str, *, whole: bool, keeps_links: bool) -> Work[str]:
     """Copy a file, or with `whole` a folder with its content. Return the reason of a failure, "" for success."""
-    yield from _looked(world)
+    yield from _count_search(world)
     data = world.files[place] if keeps_links and world.is_link(place) else world.read(place)
     if isinstance(data, Link) or (data is not None and not world.is_folder(place)):
-        put = world.place if keeps_links else world.put
+        put = world.put_entry if keeps_links else world.put
         return "" if put(goal, data) else _NO_SPACE
     place = world.resolved(place)
     if not world.is_folder(place):
@@ -255,10 +255,10 @@ def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: b
         return "omitting directory"
     if goal == place or goal.startswith(f"{place.rstrip('/')}/"):
         return "can't copy a directory into itself"
-    room = world.room(goal)
+    room = world.free_bytes(goal)
     for number, path in enumerate([path for path in world.files if path.startswith(f"{place.rstrip('/')}/")]):
         copy = goal + path[len(place.rstrip("/")) :]
-        room -= taken_by(copy, world.files[path]) - taken_by(copy, world.files.get(copy))
+        room -= bytes_of_file(copy, world.files[path]) - bytes_of_file(copy, world.files.get(copy))
         if room < 0:
             return _NO_SPACE
         try:
@@ -270,34 +270,34 @@ def _carried(world: World, place: str, goal: str, *, whole: bool, keeps_links: b
     return "" if (yield from make_folder(world, goal)) else _NO_SPACE
 
 
-def chmod(world: World, words: list[str]) -> Course:
+def chmod(world: World, words: list[str]) -> Execution:
     """`chmod [-R] MODE PATH...`."""
     paths = [each for each in words if not each.startswith("-R")]
     if len(paths) < 2:
-        yield _told("chmod", "missing operand")
+        yield _error_line("chmod", "missing operand")
         return 1
     code = 0
     for each in paths[1:]:
         place = absolute(world, each)
-        yield from _looked(world)
+        yield from _count_search(world)
         mode = world.mode_of(place)
         if mode is None and may_be_of_image(world, place):
             continue
         if mode is None:
-            yield _told("chmod", f"{each}: {_NO_FILE}")
+            yield _error_line("chmod", f"{each}: {_NO_FILE}")
             code = 1
             continue
         place = world.resolved(place)
-        changed = _changed_mode(stat.S_IMODE(mode), paths[0])
+        changed = _change_mode(stat.S_IMODE(mode), paths[0])
         if changed is None:
-            yield _told("chmod", f"invalid mode '{paths[0]}'")
+            yield _error_line("chmod", f"invalid mode '{paths[0]}'")
             return 1
         if len(world.modes) < MOST_FILE_BYTES >> 8 or place in world.modes:
             world.modes[place] = changed
     return code
 
 
-def _changed_mode(mode: int, said: str) -> int | None:
+def _change_mode(mode: int, said: str) -> int | None:
     """Return a mode given in octal, or changed as by `u+x,go-w`; None for invalid text."""
     if re.fullmatch("[0-7]{1,5}", said, re.ASCII):
         return int(said, 8) & 0o7777
@@ -318,7 +318,7 @@ def _changed_mode(mode: int, said: str) -> int | None:
     return mode
 
 
-def dd(world: World, words: list[str]) -> Course:
+def dd(world: World, words: list[str]) -> Execution:
     """`dd if=FILE of=FILE bs=SIZE count=BLOCKS`; random numbers are zeros."""
     given = dict(each.partition("=")[::2] for each in words)
     sizes = {name: _size(given.get(name, "512" if name == "bs" else "")) for name in ("bs", "count", "skip", "seek")}
@@ -328,14 +328,14 @@ def dd(world: World, words: list[str]) -> Course:
     wanted = most if sizes["count"] is None else min(most, block * sizes["count"])
     if source in ("/dev/zero", "/dev/urandom", "/dev/random"):
         if sizes["count"] is None and target:
-            yield _told("dd", f"error writing '{target}': {_NO_SPACE}")
+            yield _error_line("dd", f"error writing '{target}': {_NO_SPACE}")
             return 1
         data = bytes(wanted)
     elif source:
-        yield from _looked(world)
+        yield from _count_search(world)
         found = b"" if source == "/dev/null" else world.read(absolute(world, source))
         if found is None:
-            yield _told("dd", f"can't open '{source}': {_NO_FILE}")
+            yield _error_line("dd", f"can't open '{source}': {_NO_FILE}")
             return 1
         data = found[block * (sizes["skip"] or 0) :][:wanted]
     else:
@@ -353,12 +353,12 @@ def dd(world: World, words: list[str]) -> Course:
         start = block * (sizes["seek"] or 0)
         before = (world.read(path) or b"") if "notrunc" in given.get("conv", "") or start else b""
         if start + len(data) > MOST_FILE_BYTES:
-            yield _told("dd", f"error writing '{target}': {_NO_SPACE}")
+            yield _error_line("dd", f"error writing '{target}': {_NO_SPACE}")
             return 1
         made = before[:start].ljust(start, b"\0") + data
         made += before[len(made) :] if "notrunc" in given.get("conv", "") else b""
         if not world.put(path, made):
-            yield _told("dd", f"error writing '{target}': {_NO_SPACE}")
+            yield _error_line("dd", f"error writing '{target}': {_NO_SPACE}")
             return 1
     whole, rest = divmod(len(data), block)
     records = f"{whole}+{int(rest > 0)}"
@@ -371,7 +371,7 @@ def _size(said: str) -> int | None:
     return None if found is None else int(found[1]) * _UNITS[found[2]]
 
 
-def find(world: World, words: list[str]) -> Course:
+def find(world: World, words: list[str]) -> Execution:
     """`find [PATH...] [-name PATTERN] [-type f|d|l] [-maxdepth N] [-mindepth N] [-print] [-delete]`."""
     at = next((number for number, each in enumerate(words) if each.startswith(("-", "(", "!"))), len(words))
     paths, tests = words[:at] or ["."], deque(words[at:])
@@ -386,17 +386,17 @@ def find(world: World, words: list[str]) -> Course:
             answer = yield Missing("find")
             if isinstance(answer, int):
                 return answer
-            yield _told("find", f"unrecognized: {name}")
+            yield _error_line("find", f"unrecognized: {name}")
             return 1
     code = 0
     for path in paths:
         place = absolute(world, path)
-        yield from _looked(world)
+        yield from _count_search(world)
         if path.endswith("/"):
             place = world.resolved(place)
         is_folder = world.is_folder(place) and not world.is_link(place)
         if not is_folder and place not in world.files and world.read(place) is None:
-            yield _told("find", f"{path}: {_NO_FILE}")
+            yield _error_line("find", f"{path}: {_NO_FILE}")
             code = 1
             continue
         inside = (yield from tree(world, place)) if is_folder else []
@@ -434,7 +434,7 @@ def _is_found(path: str, given: dict[str, str], depth: int, kind: str) -> bool:
     return True
 
 
-def df(world: World, words: list[str]) -> Course:
+def df(world: World, words: list[str]) -> Execution:
     """`df [-h] [-k] [PATH]`: file systems and their used space."""
     readable = any(each.startswith("-") and "h" in each for each in words)
     paths = [each for each in words if not each.startswith("-")]
@@ -449,7 +449,7 @@ def df(world: World, words: list[str]) -> Course:
         else "Filesystem           1K-blocks      Used Available Use% Mounted on"
     )
     for path, kind in mounted.items():
-        yield from _looked(world)
+        yield from _count_search(world)
         start = path.rstrip("/") + "/"
         used = sum(len(data) for name, data in world.files.items() if name.startswith(start)) >> 10
         if readable:
@@ -460,13 +460,13 @@ def df(world: World, words: list[str]) -> Course:
     return 0
 
 
-def du(world: World, words: list[str]) -> Course:
+def du(world: World, words: list[str]) -> Execution:
     """`du [-s] [-h] [-k] [PATH]`: KiB of a folder."""
     for path in [each for each in words if not each.startswith("-")] or ["."]:
         place = absolute(world, path)
-        yield from _looked(world)
+        yield from _count_search(world)
         if world.mode_of(place) is None:
-            yield _told("du", f"{path}: {_NO_FILE}")
+            yield _error_line("du", f"{path}: {_NO_FILE}")
             return 1
         start = place.rstrip("/") + "/"
         size = sum(len(data) for name, data in world.files.items() if name == place or name.startswith(start))
@@ -474,7 +474,7 @@ def du(world: World, words: list[str]) -> Course:
     return 0
 
 
-def status(world: World, words: list[str]) -> Course:
+def status(world: World, words: list[str]) -> Execution:
     """`stat [-L] [-c FORMAT] PATH...`."""
     options = options_of(words, "Lf", "c")
     if options is None:
@@ -482,12 +482,12 @@ def status(world: World, words: list[str]) -> Course:
     form = options.values("c")[-1] if options.values("c") else "  File: %n\n  Size: %s\nAccess: (%a/%A)"
     for each in options.rest:
         place = absolute(world, each)
-        yield from _looked(world)
+        yield from _count_search(world)
         linked = None if "L" in options.flags else world.files.get(place)
         is_link = isinstance(linked, Link)
         mode = stat.S_IFLNK | 0o777 if is_link else world.mode_of(place)
         if mode is None:
-            yield _told("stat", f"can't stat '{each}': {_NO_FILE}")
+            yield _error_line("stat", f"can't stat '{each}': {_NO_FILE}")
             return 1
         kind = "symbolic link" if is_link else "directory" if stat.S_ISDIR(mode) else "regular file"
         size = len((linked if is_link else world.read(place)) or b"")
@@ -510,7 +510,7 @@ def status(world: World, words: list[str]) -> Course:
     return 0
 
 
-def basename(world: World, words: list[str]) -> Course:
+def basename(world: World, words: list[str]) -> Execution:
     """`basename PATH [SUFFIX]`."""
     if not words:
         return 1
@@ -519,7 +519,7 @@ def basename(world: World, words: list[str]) -> Course:
     return 0
 
 
-def dirname(world: World, words: list[str]) -> Course:
+def dirname(world: World, words: list[str]) -> Execution:
     """`dirname PATH`."""
     if not words:
         return 1

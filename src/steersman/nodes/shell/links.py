@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import posixpath
 
-from steersman.nodes.shell.effects import MOST_PATH, Course, Link, Missing, Work, World, Write, line
+from steersman.nodes.shell.effects import MOST_PATH, Execution, Link, Missing, Work, World, Write, line
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute, may_be_folder, may_be_of_image
 
 
-def ln(world: World, words: list[str]) -> Course:
+def ln(world: World, words: list[str]) -> Execution:
     """`ln [-s] [-f] [-n] [-T] TARGET... [LINK|FOLDER]`; a hard link is a copy."""
     options = options_of(words, "sfnTv", "")
     if options is None:
         answer = yield Missing("ln")
         return answer if isinstance(answer, int) else 1
     if not options.rest:
-        yield _told("missing operand")
+        yield _error_line("missing operand")
         return 1
     flags, targets, last = options.flags, options.rest[:-1], options.rest[-1]
     if not targets:
@@ -25,19 +25,19 @@ def ln(world: World, words: list[str]) -> Course:
     yield from world.spend(files=2 * world.many_files + 64)
     into = "T" not in flags and world.is_folder(goal) and not ("n" in flags and world.is_link(goal))
     if len(targets) > 1 and not into:
-        yield _told(f"target '{last}': Not a directory")
+        yield _error_line(f"target '{last}': Not a directory")
         return 1
     code = 0
     for target in targets:
         shown = posixpath.join(last, posixpath.basename(target.rstrip("/"))) if into else last
-        why = yield from _linked(world, target, shown, flags)
+        why = yield from _create_link(world, target, shown, flags)
         if why:
-            yield _told(why)
+            yield _error_line(why)
             code = 1
     return code
 
 
-def _linked(world: World, target: str, path: str, flags: set[str]) -> Work[str]:
+def _create_link(world: World, target: str, path: str, flags: set[str]) -> Work[str]:
     """Create a link. Return the reason of a failure, "" for success."""
     yield from world.spend(len(target) + len(path), files=4 * world.many_files + 64)
     place = absolute(world, path)
@@ -56,10 +56,10 @@ def _linked(world: World, target: str, path: str, flags: set[str]) -> Work[str]:
         return f"{path}: File exists"
     if not may_be_folder(world, posixpath.dirname(place)):
         return f"{path}: No such file or directory"
-    return "" if world.place(place, data) else f"{path}: No space left on device"
+    return "" if world.put_entry(place, data) else f"{path}: No space left on device"
 
 
-def readlink(world: World, words: list[str]) -> Course:
+def readlink(world: World, words: list[str]) -> Execution:
     """`readlink PATH`: the target of a link; with `-f`, `-e` and `-m` the resolved path."""
     options = options_of(words, "fenmqsvz", "")
     if options is None or options.flags & {"f", "e", "m"}:
@@ -75,7 +75,7 @@ def readlink(world: World, words: list[str]) -> Course:
     return code
 
 
-def real_path(world: World, words: list[str]) -> Course:
+def real_path(world: World, words: list[str]) -> Execution:
     """`realpath PATH`, `readlink -f PATH`: the resolved path."""
     for each in words:
         if not each.startswith("-"):
@@ -84,5 +84,5 @@ def real_path(world: World, words: list[str]) -> Course:
     return 0
 
 
-def _told(why: str) -> Write:
+def _error_line(why: str) -> Write:
     return Write(2, f"ln: {why}\n".encode(errors="surrogateescape"))

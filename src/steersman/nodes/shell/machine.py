@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from steersman.nodes.shell.effects import Course, Missing, Process, Resolve, World, Write, line
+from steersman.nodes.shell.effects import Execution, Missing, Process, Resolve, World, Write, line
 
 _NAMES: Final = MappingProxyType({0: "root", 1: "daemon", 2: "bin", 8: "mail", 33: "www-data", 65534: "nobody"})
 """Names of users, and of their groups, that are common in images."""
@@ -13,7 +13,7 @@ _SERVER: Final = "10.96.0.10"
 """Address of the cluster's DNS server, as in `/etc/resolv.conf`."""
 
 
-def hostname(world: World, words: list[str]) -> Course:
+def hostname(world: World, words: list[str]) -> Execution:
     """`hostname`: the container's host name, or with `-i` its address."""
     if words == ["-i"]:
         yield line(world.environment.get("_POD_IP", "127.0.0.1"))
@@ -22,7 +22,7 @@ def hostname(world: World, words: list[str]) -> Course:
     return 0
 
 
-def whoami(world: World, words: list[str]) -> Course:
+def whoami(world: World, words: list[str]) -> Execution:
     """`whoami`: the user's name; exit code 1 for a user without a name."""
     user = world.identity.user
     if user not in _NAMES:
@@ -32,7 +32,7 @@ def whoami(world: World, words: list[str]) -> Course:
     return 0
 
 
-def identity(world: World, words: list[str]) -> Course:
+def identity(world: World, words: list[str]) -> Execution:
     """`id`: user and groups; with `-u` and `-g` the number alone, with `-G` all groups."""
     user, group, _ = world.identity
     groups = sorted({group, *world.identity.groups})
@@ -53,13 +53,13 @@ def _with_name(number: int) -> str:
     return f"{number}({_NAMES[number]})" if number in _NAMES else str(number)
 
 
-def uname(world: World, words: list[str]) -> Course:
+def uname(world: World, words: list[str]) -> Execution:
     """`uname [-a]`: the kernel."""
     yield line(f"Linux {world.hostname} 6.12.0 #1 SMP x86_64 Linux" if "-a" in words else "Linux")
     return 0
 
 
-def mount(world: World, words: list[str]) -> Course:
+def mount(world: World, words: list[str]) -> Execution:
     """`mount [-t TYPE]`: the mounted file systems."""
     kind = words[words.index("-t") + 1] if "-t" in words[:-1] else ""
     mounted = {"/": "overlay", "/proc": "proc", "/sys/fs/cgroup": "cgroup2", **world.file_systems}
@@ -69,7 +69,7 @@ def mount(world: World, words: list[str]) -> Course:
     return 0
 
 
-def ps(world: World, words: list[str]) -> Course:
+def ps(world: World, words: list[str]) -> Execution:
     """`ps`, `ps aux`, `ps -ef`, `ps -o pid,user,comm,args`: the container's processes, and `ps` itself."""
     known = world.processes or (Process(1, "sh", world.identity.user),)
     own = Process(max(each.number for each in known) + 6, " ".join(["ps", *words]), world.identity.user)
@@ -94,7 +94,7 @@ def ps(world: World, words: list[str]) -> Course:
     return 0
 
 
-def nslookup(world: World, words: list[str]) -> Course:
+def nslookup(world: World, words: list[str]) -> Execution:
     """`nslookup NAME [SERVER]`: the addresses of a Service, or of the pods behind it."""
     names = [each for each in words if not each.startswith("-")]
     if not names:
@@ -116,7 +116,7 @@ def nslookup(world: World, words: list[str]) -> Course:
     return 0
 
 
-def getent(world: World, words: list[str]) -> Course:
+def getent(world: World, words: list[str]) -> Execution:
     """`getent hosts NAME`: the addresses of a Service, or of the pods behind it."""
     found = (yield Resolve(words[1])) if len(words) == 2 and words[0] in ("hosts", "ahosts") else None
     if not isinstance(found, bytes):
@@ -128,13 +128,13 @@ def getent(world: World, words: list[str]) -> Course:
     return 0
 
 
-def nproc(world: World, words: list[str]) -> Course:
+def nproc(world: World, words: list[str]) -> Execution:
     """`nproc`: the number of processors, which is 1."""
     yield line("1")
     return 0
 
 
-def uptime(world: World, words: list[str]) -> Course:
+def uptime(world: World, words: list[str]) -> Execution:
     """`uptime`: the time of day; the other figures are zero."""
     seconds = int(world.now()) % 86400
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

@@ -15,7 +15,7 @@ from typing import Final
 from steersman.net.ascii import is_digits
 from steersman.nodes.shell import file_programs, links, text_programs
 from steersman.nodes.shell.agnhost import agnhost
-from steersman.nodes.shell.effects import Course, Kill, Missing, Wait, Work, World, Write, line
+from steersman.nodes.shell.effects import Execution, Kill, Missing, Wait, Work, World, Write, line
 from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.machine import getent, hostname, identity, mount, nproc, nslookup, ps, uname, uptime, whoami
@@ -25,7 +25,7 @@ from steersman.nodes.shell.paths import absolute
 from steersman.nodes.shell.sed import sed
 from steersman.nodes.shell.tar import tar
 
-Program = Callable[[World, "list[str]"], Course]
+Program = Callable[[World, "list[str]"], Execution]
 _MOST_NUMBERS: Final = 1_000_000
 """Numbers that `seq` prints."""
 _NUMBERS_AT_ONCE: Final = 1000
@@ -59,7 +59,7 @@ def _unescaped(world: World, text: str) -> Work[str]:
     return "".join((*found, carried))
 
 
-def _echo(world: World, words: list[str]) -> Course:
+def _echo(world: World, words: list[str]) -> Execution:
     end, escapes, at = "\n", False, 0
     while at < len(words) and re.fullmatch("-[neE]{1,8}", words[at]):
         end = "" if "n" in words[at] else end
@@ -72,7 +72,7 @@ def _echo(world: World, words: list[str]) -> Course:
     return 0
 
 
-def _printf(world: World, words: list[str]) -> Course:
+def _printf(world: World, words: list[str]) -> Execution:
     """`printf FORMAT [VALUE...]`; the format is reused while there are values."""
     if not words:
         return 1
@@ -114,7 +114,7 @@ def _formatted(found: re.Match[str], values: deque[str]) -> str:
     return value.ljust(size) if width.startswith("-") else value.rjust(size)
 
 
-def _env(world: World, words: list[str]) -> Course:
+def _env(world: World, words: list[str]) -> Execution:
     for number, (name, value) in enumerate(tuple(world.environment.items())):
         yield line(f"{name}={value}")
         if not number % 16:
@@ -122,7 +122,7 @@ def _env(world: World, words: list[str]) -> Course:
     return 0
 
 
-def _printenv(world: World, words: list[str]) -> Course:
+def _printenv(world: World, words: list[str]) -> Execution:
     if not words:
         return (yield from _env(world, words))
     for each in words:
@@ -132,7 +132,7 @@ def _printenv(world: World, words: list[str]) -> Course:
     return int(any(each not in world.environment for each in words))
 
 
-def _date(world: World, words: list[str]) -> Course:
+def _date(world: World, words: list[str]) -> Execution:
     now = datetime.fromtimestamp(min(world.now(), _LAST_SECOND), UTC)
     form = next((each[1:] for each in words if each.startswith("+")), "")
     if not form:
@@ -169,7 +169,7 @@ def _date(world: World, words: list[str]) -> Course:
     return 0
 
 
-def _sleep(world: World, words: list[str]) -> Course:
+def _sleep(world: World, words: list[str]) -> Execution:
     seconds = seconds_of(words)
     if seconds is None:
         yield Write(2, f"sleep: invalid number '{' '.join(words)}'\n".encode(errors="surrogateescape"))
@@ -178,17 +178,17 @@ def _sleep(world: World, words: list[str]) -> Course:
     return 0
 
 
-def _true(world: World, words: list[str]) -> Course:
+def _true(world: World, words: list[str]) -> Execution:
     yield from ()
     return 0
 
 
-def _false(world: World, words: list[str]) -> Course:
+def _false(world: World, words: list[str]) -> Execution:
     yield from ()
     return 1
 
 
-def _seq(world: World, words: list[str]) -> Course:
+def _seq(world: World, words: list[str]) -> Execution:
     numbers = [int(each) for each in words if re.fullmatch("-?[0-9]{1,9}", each, re.ASCII)]
     if not numbers or len(numbers) > 3 or (len(numbers) == 3 and not numbers[1]):
         yield Write(2, b"seq: invalid number\n")
@@ -207,7 +207,7 @@ def _seq(world: World, words: list[str]) -> Course:
     return 0
 
 
-def _test(world: World, words: list[str]) -> Course:
+def _test(world: World, words: list[str]) -> Execution:
     """`test`: conditions connected by `-a` (`&&`) and `-o` (`||`), each optionally negated by `!`."""
     words = words[:-1] if words and words[-1] in ("]", "]]") else words
     at = 0
@@ -224,7 +224,7 @@ def _all_hold(world: World, words: list[str]) -> Work[bool]:
     for part in _parts(words):
         if any(each in _OF_FILES for each in part):
             yield from world.spend(files=3 * world.many_files + 64)
-        if not _is_so(world, part):
+        if not _test_result(world, part):
             return False
     return True
 
@@ -237,12 +237,12 @@ def _parts(words: list[str]) -> Iterator[list[str]]:
             at = number + 1
 
 
-def _is_so(world: World, words: list[str]) -> bool:
+def _test_result(world: World, words: list[str]) -> bool:
     negated = words[:1] == ["!"] and len(words) > 1
-    return _holds(world, words[1:] if negated else words) != negated
+    return _evaluate_test(world, words[1:] if negated else words) != negated
 
 
-def _holds(world: World, words: list[str]) -> bool:
+def _evaluate_test(world: World, words: list[str]) -> bool:
     match words:
         case []:
             return False
@@ -284,7 +284,7 @@ def _mode(world: World, path: str) -> int | None:
     return world.mode_of(absolute(world, path))
 
 
-def _kill(world: World, words: list[str]) -> Course:
+def _kill(world: World, words: list[str]) -> Execution:
     signal, rest = 15, list(words)
     if rest and rest[0].startswith("-"):
         name = rest.pop(0).removeprefix("-")
@@ -297,13 +297,13 @@ def _kill(world: World, words: list[str]) -> Course:
     return 0
 
 
-def _expr(world: World, words: list[str]) -> Course:
+def _expr(world: World, words: list[str]) -> Execution:
     value = arithmetic(" ".join("==" if each == "=" else each for each in words), {})
     yield line(words[0] if len(words) == 1 else str(value))
     return int(not value)
 
 
-def _checksum(world: World, words: list[str], *, name: str) -> Course:
+def _checksum(world: World, words: list[str], *, name: str) -> Execution:
     """`md5sum`, `sha256sum`...: checksums of files."""
     paths = [each for each in words if not each.startswith("-")] or ["-"]
     code = 0
@@ -318,7 +318,7 @@ def _checksum(world: World, words: list[str], *, name: str) -> Course:
     return code
 
 
-def _base64(world: World, words: list[str]) -> Course:
+def _base64(world: World, words: list[str]) -> Execution:
     """`base64 [-d] [-w COLUMNS] [FILE]`."""
     options = options_of(words, "di", "w")
     source = Input(world, "base64", [] if options is None else options.rest)
@@ -342,7 +342,7 @@ def _base64(world: World, words: list[str]) -> Course:
     return source.code
 
 
-def _timeout(world: World, words: list[str]) -> Course:
+def _timeout(world: World, words: list[str]) -> Execution:
     """`timeout SECONDS sleep N`; the duration of other commands is not known."""
     rest = [each for each in words if not each.startswith("-")]
     limit, taken = seconds_of(rest[:1]), seconds_of(rest[2:]) if rest[1:2] == ["sleep"] else None

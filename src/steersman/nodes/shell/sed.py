@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import MOST_BUFFERED, PIECE, Buffer, Course, Missing, OutOfMemory, Work, World, Write
+from steersman.nodes.shell.effects import (
+    MOST_BUFFERED,
+    PIECE,
+    Buffer,
+    Execution,
+    Missing,
+    OutOfMemory,
+    Work,
+    World,
+    Write,
+)
 from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute
@@ -74,7 +84,7 @@ class _Command(Struct):
         return True
 
 
-def sed(world: World, words: list[str]) -> Course:
+def sed(world: World, words: list[str]) -> Execution:
     """`sed [-Einr] [-e] SCRIPT [FILE...]`."""
     words = ["-i" if each.startswith("-i") and len(each) > 2 else each for each in words]
     options = options_of(words, "Einrsz", "e")
@@ -121,7 +131,7 @@ def _written(data: bytes) -> Work[None]:
 
 def _edited(
     world: World, source: Input, commands: list[_Command], write: Callable[[bytes], Work[None]], *, silent: bool
-) -> Course:
+) -> Execution:
     """Run the commands on each line. Raises OutOfMemory."""
     number = 0
     made = _Made(write)

@@ -12,8 +12,8 @@ from steersman.nodes.shell.effects import (
     TERMINATED,
     Answer,
     Buffer,
-    Course,
     Effect,
+    Execution,
     Missing,
     OutOfMemory,
     ReadLine,
@@ -23,9 +23,9 @@ from steersman.nodes.shell.effects import (
     Work,
     World,
     Write,
-    between,
-    captured,
-    fed,
+    answer_effects,
+    capture_output,
+    with_input,
 )
 from steersman.nodes.shell.expansion import Break, Exit, Expansion, Return
 from steersman.nodes.shell.paths import absolute
@@ -68,7 +68,7 @@ class Shell(Expansion):
         self.inner: Shell | None = None
         """The shell that the command starts, if the command is a shell."""
 
-    def run(self, words: Sequence[str]) -> Course:
+    def run(self, words: Sequence[str]) -> Execution:
         """Run the command of a container. It is not parsed by a shell, unless it starts one."""
         if not words:
             return 0
@@ -80,19 +80,19 @@ class Shell(Expansion):
             answer = yield Missing(words[0], is_first=True)
             return answer if isinstance(answer, int) else 127
         try:
-            return (yield from self.counted(program(self.world, list(words[1:]))))
+            return (yield from self.count_waits(program(self.world, list(words[1:]))))
         except OutOfMemory:
             yield Write(2, f"{name}: out of memory\n".encode())
             return 1
 
-    def _program(self, words: Sequence[str]) -> Course:
+    def _program(self, words: Sequence[str]) -> Execution:
         """Run a program, or a shell, that a script calls."""
         name = words[0].rpartition("/")[2]
         if name in SHELLS:
             return (yield from self._shell(words))
         program = PROGRAMS.get(name)
         if program is not None:
-            return (yield from self.counted(program(self.world, list(words[1:]))))
+            return (yield from self.count_waits(program(self.world, list(words[1:]))))
         data = self.world.files.get(absolute(self.world, words[0])) if "/" in words[0] else None
         if data is not None:  # a script file that exists in the container
             return (yield from self._shell(["sh", *words]))
@@ -102,7 +102,7 @@ class Shell(Expansion):
         yield Write(2, f"{self.name}: {words[0]}: not found\n".encode(errors="replace"))
         return 127
 
-    def _shell(self, words: Sequence[str]) -> Course:
+    def _shell(self, words: Sequence[str]) -> Execution:
         """Run `sh -c SCRIPT [NAME ARGUMENTS]`, `sh FILE`, or a shell that reads its commands line by line."""
         script, fails_at_once, at = False, False, 1
         while at < len(words) and words[at].startswith("-") and len(words[at]) > 1:
@@ -116,25 +116,25 @@ class Shell(Expansion):
         inner.fails_at_once = fails_at_once
         if script and rest:
             inner.name, inner.given = (rest[1] if len(rest) > 1 else words[0]), rest[2:]
-            return (yield from inner.ended(inner.script(rest[0])))
+            return (yield from inner.run_to_end(inner.script(rest[0])))
         if rest:
             data = self.world.read(absolute(self.world, rest[0]))
             if data is None:
                 yield Write(2, f"sh: can't open '{rest[0]}': No such file or directory\n".encode(errors="replace"))
                 return 2
             inner.name, inner.given = rest[0], rest[1:]
-            return (yield from inner.ended(inner.script(data.decode(errors="replace"))))
-        return (yield from inner.ended(_lines(inner)))
+            return (yield from inner.run_to_end(inner.script(data.decode(errors="replace"))))
+        return (yield from inner.run_to_end(_lines(inner)))
 
-    def ended(self, course: Course) -> Course:
+    def run_to_end(self, execution: Execution) -> Execution:
         """Run everything that a shell does, and release what its functions and traps take of the bounds."""
         try:
-            return (yield from course)
+            return (yield from execution)
         finally:
-            self.world.keep(-sum(each.size for each in self.functions.values()))
+            self.world.count_characters(-sum(each.size for each in self.functions.values()))
             self.forget_traps()
 
-    def script(self, text: str) -> Course:
+    def script(self, text: str) -> Execution:
         """Parse and run a whole script, with its trap for EXIT."""
         try:
             script = yield from self.read(Reader(text).whole())
@@ -146,9 +146,9 @@ class Shell(Expansion):
             code = yield from self.parsed(script)
         except Exit as end:
             code = end.code
-        return (yield from self.trapped("EXIT", code))
+        return (yield from self.run_last_trap("EXIT", code))
 
-    def parsed(self, script: Script) -> Course:
+    def parsed(self, script: Script) -> Execution:
         """Run a parsed script, or a line of a shell that reads its commands. Raises Exit."""
         try:
             return (yield from self.run_script(script))
@@ -161,20 +161,20 @@ class Shell(Expansion):
             return 0
         return 2
 
-    def trapped(self, signal: str, code: int) -> Course:
+    def run_last_trap(self, signal: str, code: int) -> Execution:
         """Run the command of a trap, after which the shell ends. Return its exit code."""
-        ended = yield from self._signalled(signal, code)
+        ended = yield from self._run_trap(signal, code)
         return code if ended is None else ended
 
-    def terminated(self) -> Work[int | None]:
+    def run_termination_trap(self) -> Work[int | None]:
         """Run the command of the trap for SIGTERM.
 
         Return the exit code; None if there is no trap or the shell goes on.
         """
-        code = yield from self._signalled("TERM", TERMINATED)
-        return None if code is None else (yield from self.trapped("EXIT", code))
+        code = yield from self._run_trap("TERM", TERMINATED)
+        return None if code is None else (yield from self.run_last_trap("EXIT", code))
 
-    def _signalled(self, signal: str, code: int) -> Work[int | None]:
+    def _run_trap(self, signal: str, code: int) -> Work[int | None]:
         """Run the command of a trap. Return the exit code if the command ends the shell, otherwise None."""
         text = self.traps.get(signal, "")
         self.set_trap(signal, "")
@@ -200,7 +200,7 @@ class Shell(Expansion):
 
     # Lists
 
-    def run_script(self, script: Script) -> Course:
+    def run_script(self, script: Script) -> Execution:
         for before, pipeline, background in script.steps:
             if (before == "&&" and self.code) or (before == "||" and not self.code):
                 continue
@@ -213,14 +213,14 @@ class Shell(Expansion):
                 raise Exit(self.code)
         return self.code
 
-    def _in_background(self, pipeline: Pipeline) -> Course:
+    def _in_background(self, pipeline: Pipeline) -> Execution:
         """Run the part of a background job before it waits; the wait is counted for `wait`, the rest is not run."""
         passed = self.passed
-        course = self._pipeline(pipeline)
+        execution = self._pipeline(pipeline)
         answer: Answer = None
         while True:
             try:
-                effect = course.send(answer)
+                effect = execution.send(answer)
             except StopIteration:
                 break
             except Exit:
@@ -229,32 +229,32 @@ class Shell(Expansion):
                 self.background = max(self.background, effect.seconds)
                 break
             answer = yield effect
-        course.close()
+        execution.close()
         self.passed = passed
         return 0
 
-    def _pipeline(self, pipeline: Pipeline) -> Course:
+    def _pipeline(self, pipeline: Pipeline) -> Execution:
         data: Buffer | None = None
         code = 0
         for number, command in enumerate(pipeline.commands):
-            course = self._command(command)
+            execution = self._command(command)
             if data is not None:
-                course = fed(course, bytes(data.data))
+                execution = with_input(execution, bytes(data.data))
             if number < len(pipeline.commands) - 1:
                 taken = Buffer(self.world.memory)
-                code = yield from captured(course, taken)
+                code = yield from capture_output(execution, taken)
                 data = taken
                 yield from self.world.spend(len(taken.data))
             else:
-                code = yield from course
+                code = yield from execution
         return int(code == 0) if pipeline.negated else code
 
-    def _command(self, command: Command) -> Course:
+    def _command(self, command: Command) -> Execution:
         match command:
             case Simple():
                 return (yield from self._simple(command))
             case Redirected():
-                return (yield from self._redirected(self._command(command.command), command.redirects))
+                return (yield from self._run_redirected(self._command(command.command), command.redirects))
             case Group():
                 run = self._subshell if command.is_subshell else self._group
                 return (yield from run(command))
@@ -269,18 +269,18 @@ class Shell(Expansion):
                 return 0
             case If():
                 for condition, then in command.branches:
-                    if (yield from self._judged(condition)) == 0:
+                    if (yield from self._run_condition(condition)) == 0:
                         return (yield from self.run_script(then))
                 return 0 if command.otherwise is None else (yield from self.run_script(command.otherwise))
 
     def _define(self, function: Function) -> None:
         """Define a function. Raises ShellSyntaxError if it exceeds the bound."""
         before = self.functions.get(function.name)
-        if not self.world.keep(function.size - (0 if before is None else before.size)):
+        if not self.world.count_characters(function.size - (0 if before is None else before.size)):
             raise ShellSyntaxError("out of memory")
         self.functions[function.name] = function
 
-    def _judged(self, condition: Script) -> Course:
+    def _run_condition(self, condition: Script) -> Execution:
         """Run a condition, whose failure does not end a shell with `set -e`."""
         before, self.fails_at_once = self.fails_at_once, False
         try:
@@ -288,10 +288,10 @@ class Shell(Expansion):
         finally:
             self.fails_at_once = before
 
-    def _group(self, group: Group) -> Course:
+    def _group(self, group: Group) -> Execution:
         return (yield from self.run_script(group.script))
 
-    def _subshell(self, group: Group) -> Course:
+    def _subshell(self, group: Group) -> Execution:
         """Run a script in a subshell, after which variables and working directory are restored."""
         folder, changes = self.world.folder, self.world.watch_variables()
         try:
@@ -300,12 +300,12 @@ class Shell(Expansion):
             return end.code
         finally:
             self.world.folder = folder
-            self.world.watched(changes, undo=True)
+            self.world.stop_watching(changes, undo=True)
 
-    def _case(self, case: Case) -> Course:
+    def _case(self, case: Case) -> Execution:
         text = yield from self._text(case.word)
         for patterns, script in case.branches:
-            yield from self._once()
+            yield from self._count_command()
             for pattern in patterns:
                 if (yield from self._matches(pattern, text)):
                     return (yield from self.run_script(script))
@@ -319,12 +319,12 @@ class Shell(Expansion):
 
     # Loops
 
-    def _loop(self, loop: Loop) -> Course:
+    def _loop(self, loop: Loop) -> Execution:
         code = 0
         while True:
             changes, since = self.world.watch_variables(), self.passed
             try:
-                if ((yield from self._judged(loop.condition)) == 0) == loop.until:
+                if ((yield from self._run_condition(loop.condition)) == 0) == loop.until:
                     return code
                 try:
                     code = yield from self.run_script(loop.body)
@@ -332,11 +332,11 @@ class Shell(Expansion):
                     if not end.again:
                         return 0
             finally:
-                self.world.watched(changes)
-            yield from self._once()
+                self.world.stop_watching(changes)
+            yield from self._count_command()
             yield from self._repeat(changes, self.passed - since)
 
-    def _repeat(self, before: Mapping[str, str | None], period: float) -> Course:
+    def _repeat(self, before: Mapping[str, str | None], period: float) -> Execution:
         """Offer to skip iterations that would do the same again; integer variables that change are advanced
         accordingly.
         """
@@ -354,7 +354,7 @@ class Shell(Expansion):
                 self.world.assign({name: str(int(variables[name]) + left_out * step) for name, step in steps.items()})
         return 0
 
-    def _for(self, loop: For) -> Course:
+    def _for(self, loop: For) -> Execution:
         code = 0
         for word in self.given if loop.words is None else (yield from self._words(loop.words)):
             self.assign({loop.name: word})
@@ -363,16 +363,16 @@ class Shell(Expansion):
             except Break as end:
                 if not end.again:
                     return 0
-            yield from self._once()
+            yield from self._count_command()
         return code
 
-    def _once(self) -> Course:
+    def _count_command(self) -> Execution:
         """Count a command. Many commands that take no time yield to other tasks, and too many wait for ever."""
         self.world.steps += 1
         yield from self.world.spend(steps=1)
         return 0
 
-    def counted(self, course: Course) -> Course:
+    def count_waits(self, execution: Execution) -> Execution:
         """Run a program and count the time that it waits."""
 
         def count(effect: Effect) -> Work[Answer]:
@@ -381,12 +381,12 @@ class Shell(Expansion):
                 self.world.steps = 0
             return (yield effect)
 
-        return between(course, count)
+        return answer_effects(execution, count)
 
     # Simple commands
 
-    def _simple(self, command: Simple) -> Course:
-        yield from self._once()
+    def _simple(self, command: Simple) -> Execution:
+        yield from self._count_command()
         assigned, outputs = {}, self.outputs
         for name, word in command.assignments:
             assigned[name] = yield from self._text(word)
@@ -394,24 +394,24 @@ class Shell(Expansion):
         if not words:
             self.assign(assigned)
             code = self.code if self.outputs > outputs else 0
-            return (yield from self._redirected(_nothing(code), command.redirects)) if command.redirects else code
+            return (yield from self._run_redirected(_nothing(code), command.redirects)) if command.redirects else code
         if not assigned:
-            return (yield from self._redirected(self._named(words), command.redirects))
+            return (yield from self._run_redirected(self._run_by_name(words), command.redirects))
         before = {name: self.world.environment.get(name) for name in assigned}
         self.assign(assigned)
         try:
-            return (yield from self._redirected(self._named(words), command.redirects))
+            return (yield from self._run_redirected(self._run_by_name(words), command.redirects))
         finally:
-            self.world.watched(before, undo=True)
+            self.world.stop_watching(before, undo=True)
 
-    def _named(self, words: list[str]) -> Course:
+    def _run_by_name(self, words: list[str]) -> Execution:
         name, rest = words[0], words[1:]
         if name in self.functions:
-            return (yield from self._called(self.functions[name].body, rest))
+            return (yield from self._call_function(self.functions[name].body, rest))
         if name == "command" and rest[:1] == ["-v"]:
             return (yield from where(self, rest))
         if name in _RUNNERS:
-            code = (yield from self._named(rest)) if rest else 0
+            code = (yield from self._run_by_name(rest)) if rest else 0
             if name == "exec" and rest:
                 raise Exit(code)
             return code
@@ -420,7 +420,7 @@ class Shell(Expansion):
             return (yield from built_in(self, rest))
         return (yield from self._program(words))
 
-    def _called(self, body: Command, given: Sequence[str]) -> Course:
+    def _call_function(self, body: Command, given: Sequence[str]) -> Execution:
         """Run the body of a function."""
         if self.depth >= _MOST_DEPTH:
             raise ShellSyntaxError("maximum function recursion depth exceeded")
@@ -434,15 +434,17 @@ class Shell(Expansion):
             self.given = before
             self.depth -= 1
 
-    def _redirected(self, course: Course, redirects: Sequence[Redirect]) -> Course:
+    def _run_redirected(self, execution: Execution, redirects: Sequence[Redirect]) -> Execution:
         after: list[tuple[str, Buffer, bool]] = []
         for redirect in redirects:
             if isinstance(redirect.target, Document):
-                course = fed(course, (yield from self._text(redirect.target.word)).encode(errors="surrogateescape"))
+                execution = with_input(
+                    execution, (yield from self._text(redirect.target.word)).encode(errors="surrogateescape")
+                )
                 continue
             target = yield from self._text(redirect.target)
             if target in _STREAMS:
-                course = _turned(course, redirect.stream, _STREAMS[target])
+                execution = _redirect_stream(execution, redirect.stream, _STREAMS[target])
             elif redirect.operator == "<":
                 place = absolute(self.world, target)
                 data = b"" if place in _DEVICES else self.world.read(place)
@@ -450,21 +452,21 @@ class Shell(Expansion):
                     yield Write(2, f"{self.name}: can't open {target}: no such file\n".encode(errors="replace"))
                     return 1
                 yield from self.world.spend(len(data))
-                course = fed(course, data)
+                execution = with_input(execution, data)
             else:
                 taken = Buffer(self.world.memory)
-                course = captured(course, taken, redirect.stream)
+                execution = capture_output(execution, taken, redirect.stream)
                 after.append((target, taken, redirect.operator == ">>"))
-        code = yield from course
+        code = yield from execution
         for target, taken, more in after:
             yield from self.world.spend(len(taken.data), files=self.world.many_files)
-            why = self._put(absolute(self.world, target), bytes(taken.data), more=more)
+            why = self._write_file(absolute(self.world, target), bytes(taken.data), more=more)
             if why:
                 yield Write(2, f"{self.name}: {why.format(target)}\n".encode(errors="replace"))
                 return 1
         return code
 
-    def _put(self, path: str, data: bytes, *, more: bool) -> str:
+    def _write_file(self, path: str, data: bytes, *, more: bool) -> str:
         """Write a file. Return an error message with `{}` for the path; "" for success."""
         if path in _DEVICES:
             return ""
@@ -481,7 +483,7 @@ class Shell(Expansion):
         inner.functions, inner.given, inner.name = self.functions, self.given, self.name
         inner.code = self.code
         try:
-            self.code = yield from captured(inner._subshell(Group(output.script, is_subshell=True)), taken)
+            self.code = yield from capture_output(inner._subshell(Group(output.script, is_subshell=True)), taken)
         finally:
             inner.forget_traps()
         self.passed += inner.passed
@@ -489,30 +491,30 @@ class Shell(Expansion):
         return taken.data.decode(errors="replace").rstrip("\n")
 
 
-def _nothing(code: int) -> Course:
+def _nothing(code: int) -> Execution:
     yield from ()
     return code
 
 
-def _turned(course: Course, stream: int, to: int) -> Course:
+def _redirect_stream(execution: Execution, stream: int, to: int) -> Execution:
     """Run a command with one of its output streams redirected to the other."""
 
-    def turn(effect: Effect) -> Work[Answer]:
+    def redirect(effect: Effect) -> Work[Answer]:
         if isinstance(effect, Write) and effect.stream == stream:
             effect = Write(to, effect.data)
         return (yield effect)
 
-    return between(course, turn)
+    return answer_effects(execution, redirect)
 
 
-def _lines(shell: Shell) -> Course:
+def _lines(shell: Shell) -> Execution:
     """Read and run commands line by line; a command that is incomplete at the end of its line reads more lines."""
     while True:
         if shell.world.interactive:
             yield Write(2, f"{shell.world.folder} # ".encode(errors="replace"))
         line = yield ReadLine()
         if not isinstance(line, bytes):
-            return (yield from shell.trapped("EXIT", shell.code))
+            return (yield from shell.run_last_trap("EXIT", shell.code))
         yield from shell.world.spend(len(line), steps=1)
         try:
             script = yield from _line(shell, line.decode(errors="replace"))
@@ -523,7 +525,7 @@ def _lines(shell: Shell) -> Course:
         try:
             yield from shell.parsed(script)
         except Exit as end:
-            return (yield from shell.trapped("EXIT", end.code))
+            return (yield from shell.run_last_trap("EXIT", end.code))
 
 
 def _line(shell: Shell, text: str) -> Work[Script]:
@@ -539,4 +541,4 @@ def _line(shell: Shell, text: str) -> Work[Script]:
         yield from shell.world.spend(lines=8)
         return line.decode(errors="replace") if isinstance(line, bytes) else None
 
-    return between(Reader(text, grows=True).whole(), answer)
+    return answer_effects(Reader(text, grows=True).whole(), answer)

@@ -124,7 +124,7 @@ class Reader:
         if len(self.text) > MOST_CHARACTERS:
             raise ShellSyntaxError("script too long")
 
-    def _more(self) -> Reading[bool]:
+    def _read_more(self) -> Reading[bool]:
         """Ask for more text and append it. Return False if there is none."""
         if self._over:
             return False
@@ -136,20 +136,20 @@ class Reader:
         self._check_length()
         return True
 
-    def _filled(self) -> Reading[bool]:
+    def _skip_blanks(self) -> Reading[bool]:
         """Skip blanks and empty lines, with more text if needed. Return False if nothing follows."""
         self._blanks(lines=True)
         while self.at >= len(self.text):
-            if not (yield from self._more()):
+            if not (yield from self._read_more()):
                 return False
             self._blanks(lines=True)
         return True
 
-    def _found(self, end: str, start: int, error: str) -> Reading[int]:
+    def _find(self, end: str, start: int, error: str) -> Reading[int]:
         """Return the position of `end` from `start` on. Raises ShellSyntaxError with `error` if it does not occur."""
         while (found := self.text.find(end, start)) < 0:
             start = max(start, len(self.text) - len(end) + 1)
-            if not (yield from self._more()):
+            if not (yield from self._read_more()):
                 raise ShellSyntaxError(error)
         return found
 
@@ -192,7 +192,7 @@ class Reader:
         return found[0] if found is not None else ""
 
     def _word_is(self, wanted: str) -> Reading[None]:
-        yield from self._filled()
+        yield from self._skip_blanks()
         if self._ahead() != wanted:
             raise ShellSyntaxError(_UNFINISHED % wanted)
         self.at += len(wanted)
@@ -211,7 +211,7 @@ class Reader:
                 yield from self._read_documents()
                 continue
             if self.at >= len(self.text) and (self._depth > 1 or before != ";"):
-                yield from self._filled()
+                yield from self._skip_blanks()
             if self.at >= len(self.text) or self._operator() in (")", ";;") or self._ahead() in _ENDS:
                 break
             yield from self._part()
@@ -235,7 +235,7 @@ class Reader:
         commands = [(yield from self._command())]
         while self._operator() == "|":
             self.at += 1
-            yield from self._filled()
+            yield from self._skip_blanks()
             yield from self._part()
             commands.append((yield from self._command()))
         return Pipeline(tuple(commands), negated)
@@ -286,7 +286,7 @@ class Reader:
         start = self.at
         self.at = found.end()
         self._deeper()
-        yield from self._filled()
+        yield from self._skip_blanks()
         body = yield from self._command()
         self._depth -= 1
         return Function(found[1], body, _FUNCTION_ITSELF + _OF_CHARACTER * (self.at - start))
@@ -299,7 +299,7 @@ class Reader:
     def _script_before(self, end: str) -> Reading[Script]:
         """Parse a script and consume the character `end` after it."""
         script = yield from self._script()
-        yield from self._filled()
+        yield from self._skip_blanks()
         if self.text[self.at : self.at + 1] != end:
             raise ShellSyntaxError(_UNFINISHED % end)
         self.at += 1
@@ -320,7 +320,7 @@ class Reader:
             raise ShellSyntaxError("bad for loop variable")
         self.at += len(name)
         words: list[Word] | None = None
-        yield from self._filled()
+        yield from self._skip_blanks()
         if self._ahead() == "in":
             self.at += len("in")
             words = []
@@ -358,10 +358,10 @@ class Reader:
             raise ShellSyntaxError(_UNFINISHED % "word")
         yield from self._word_is("in")
         branches: list[tuple[tuple[Word, ...], Script]] = []
-        while (yield from self._filled()) and self._ahead() != "esac":
+        while (yield from self._skip_blanks()) and self._ahead() != "esac":
             patterns = yield from self._patterns()
             branches.append((patterns, (yield from self._script())))
-            yield from self._filled()
+            yield from self._skip_blanks()
             if self._operator() == ";;":
                 self.at += 2
         yield from self._word_is("esac")
@@ -389,7 +389,7 @@ class Reader:
         redirects: list[Redirect] = []
         while True:
             self._blanks()
-            while self.at >= len(self.text) and self.text.endswith("\\\n") and (yield from self._more()):
+            while self.at >= len(self.text) and self.text.endswith("\\\n") and (yield from self._read_more()):
                 self._blanks()
             yield from self._part()
             if (redirect := (yield from self._redirect())) is not None:
@@ -459,7 +459,7 @@ class Reader:
         start = self.at
         while (end := self.text.find("\n", start)) < 0:
             start = len(self.text)
-            if not (yield from self._more()):
+            if not (yield from self._read_more()):
                 return len(self.text)
         return end
 
@@ -496,7 +496,7 @@ class Reader:
         """Parse a quotation at this position into `parts`. Return False if there is none."""
         here = self.text[self.at]
         if here == "'":
-            end = yield from self._found("'", self.at + 1, "unterminated quoted string")
+            end = yield from self._find("'", self.at + 1, "unterminated quoted string")
             parts.append((Text(self.text[self.at + 1 : end]), True))
             self.at = end + 1
         elif here == '"':
@@ -507,7 +507,7 @@ class Reader:
             if escaped == "\n":
                 self.at += 2
                 if self.at >= len(self.text):
-                    yield from self._more()
+                    yield from self._read_more()
                 return True
             parts.append((Text(escaped), True))
             self.at += 2
@@ -520,7 +520,7 @@ class Reader:
         parts: list[tuple[Part, bool]] = []
         text: list[str] = []
         while True:
-            if self.at >= len(self.text) and not (yield from self._more()):
+            if self.at >= len(self.text) and not (yield from self._read_more()):
                 if end:
                     raise ShellSyntaxError("unterminated quoted string")
                 parts.append((Text("".join(text)), True))
@@ -550,14 +550,14 @@ class Reader:
     def _expansion(self) -> Reading[Part]:
         text = self.text
         if text[self.at] == "`":
-            end = yield from self._found("`", self.at + 1, "unterminated quoted string")
+            end = yield from self._find("`", self.at + 1, "unterminated quoted string")
             inner = self._within(self.text[self.at + 1 : end])
             self.at = end + 1
             script = yield from inner.whole()
             self._parts = inner._parts
             return Output(script)
         if text.startswith("$((", self.at):
-            end = yield from self._found("))", self.at + 3, _UNFINISHED % "))")
+            end = yield from self._find("))", self.at + 3, _UNFINISHED % "))")
             expression, self.at = self.text[self.at + 3 : end], end + 2
             return Arithmetic(expression)
         if text.startswith("$(", self.at):
@@ -579,7 +579,7 @@ class Reader:
     def _braced(self) -> Reading[Variable]:
         """Parse `${NAME}`, with or without an operator and a word."""
         start = self.at + 2
-        yield from self._found("}", start, _UNFINISHED % "}")
+        yield from self._find("}", start, _UNFINISHED % "}")
         text = self.text
         length = text[start : start + 1] == "#" and text[start + 1 : start + 2] != "}"
         found = _PARAMETER.match(text, start + length)
@@ -602,7 +602,7 @@ class Reader:
         """Parse the word in a braced variable, and the brace after it."""
         parts: list[tuple[Part, bool]] = []
         while True:
-            if self.at >= len(self.text) and not (yield from self._more()):
+            if self.at >= len(self.text) and not (yield from self._read_more()):
                 raise ShellSyntaxError(_UNFINISHED % "}")
             here = self.text[self.at]
             if here == "}":

@@ -20,7 +20,7 @@ from steersman.nodes.shell.effects import (
     MOST_FILE_BYTES,
     MOST_PATH,
     Buffer,
-    Course,
+    Execution,
     Link,
     NoSpace,
     OutOfMemory,
@@ -28,7 +28,7 @@ from steersman.nodes.shell.effects import (
     Work,
     World,
     Write,
-    taken_by,
+    bytes_of_file,
 )
 from steersman.nodes.shell.paths import absolute, may_be_folder, tree
 
@@ -68,7 +68,7 @@ class _Member(Struct):
     size: int
 
 
-def tar(world: World, words: list[str]) -> Course:
+def tar(world: World, words: list[str]) -> Execution:
     """`tar cf - PATH...`, `tar xf - [-C FOLDER]`, `tar tf -`; the archive may also be a file in the container."""
     options, why = _options(words)
     if why:
@@ -135,12 +135,12 @@ def _options(words: list[str]) -> tuple[_Options, str]:
 # Extracting
 
 
-def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -> Course:
+def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -> Execution:
     """Extract the files of an archive below a folder, or list them."""
     if data is None:
         yield Write(2, b"tar: short read\n")
         return 1
-    code, room = 0, world.room(folder)
+    code, room = 0, world.free_bytes(folder)
     yield from world.spend(files=world.many_files)
     try:
         at = 0
@@ -150,13 +150,13 @@ def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -
             if lists:
                 yield Write(1, f"{member.name}\n".encode(errors="surrogateescape"))
                 continue
-            made = _made(world, member, data, folder)
+            made = _extracted(world, member, data, folder)
             if made is None:
                 yield Write(2, f"tar: can't create {member.name}: Operation not permitted\n".encode(errors="replace"))
                 code = 1
                 continue
             path, contents = made
-            room -= taken_by(path, contents) - taken_by(path, world.files.get(path))
+            room -= bytes_of_file(path, contents) - bytes_of_file(path, world.files.get(path))
             if room < 0 or len(path) > MOST_PATH:
                 yield Write(2, f"tar: {member.name}: No space left on device\n".encode(errors="replace"))
                 return 1
@@ -170,7 +170,7 @@ def _take_apart(world: World, data: bytes | None, folder: str, *, lists: bool) -
     return code
 
 
-def _made(world: World, member: _Member, data: bytes, folder: str) -> tuple[str, bytes] | None:
+def _extracted(world: World, member: _Member, data: bytes, folder: str) -> tuple[str, bytes] | None:
     """Return the path and content of an extracted member; None for devices and the like."""
     path = posixpath.normpath(posixpath.join(folder, member.name.lstrip("/")))
     path = "/" + path.lstrip("/")
@@ -281,13 +281,13 @@ def _records(world: World, data: bytes) -> Work[dict[str, str]]:
 # Creating
 
 
-def _create(world: World, options: _Options, folder: str) -> Course:
+def _create(world: World, options: _Options, folder: str) -> Execution:
     """Create an archive of the files on some paths and below them."""
     code = 0
     taken = None if options.archive == "-" else Buffer(world.memory)
     for path in options.paths:
         yield from world.spend(files=2 * world.many_files + 64)
-        found = yield from _found(world, posixpath.normpath(posixpath.join(folder, path)), path)
+        found = yield from _files_below(world, posixpath.normpath(posixpath.join(folder, path)), path)
         yield from world.spend(lines=len(found))
         if not found:
             yield Write(2, f"tar: {path}: No such file or directory\n".encode(errors="replace"))
@@ -315,7 +315,7 @@ def _create(world: World, options: _Options, folder: str) -> Course:
     return code
 
 
-def _found(world: World, place: str, path: str) -> Work[list[tuple[str, str]]]:
+def _files_below(world: World, place: str, path: str) -> Work[list[tuple[str, str]]]:
     """Return the files on a path and below it: pairs of the name in the archive and the path in the container."""
     if place in world.files:
         return [(path, place)]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.ascii import is_digits
-from steersman.nodes.shell.effects import PIECE, Buffer, Course, Missing, Repeated, Wait, Work, World, Write, line
+from steersman.nodes.shell.effects import PIECE, Buffer, Execution, Missing, Repeated, Wait, Work, World, Write, line
 from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.options import Options, options_of
 from steersman.nodes.shell.paths import absolute
@@ -47,7 +47,7 @@ _SETS: Final = MappingProxyType(
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0"})
 
 
-def cat(world: World, words: list[str]) -> Course:
+def cat(world: World, words: list[str]) -> Execution:
     """`cat [FILE...]`; input is written at once."""
     source = Input(world, "cat", [each for each in words if not each.startswith("-") or each == "-"])
     while piece := (yield from source.piece()):
@@ -55,7 +55,7 @@ def cat(world: World, words: list[str]) -> Course:
     return source.code
 
 
-def head(world: World, words: list[str]) -> Course:
+def head(world: World, words: list[str]) -> Execution:
     """`head [-n LINES | -c BYTES] [FILE...]`."""
     wanted, in_bytes, paths, _ = _ends(words)
     wanted = abs(wanted)
@@ -71,7 +71,7 @@ def head(world: World, words: list[str]) -> Course:
     return source.code
 
 
-def tail(world: World, words: list[str]) -> Course:
+def tail(world: World, words: list[str]) -> Execution:
     """`tail [-n LINES | -n +LINE | -c BYTES] [-f | -F] [FILE...]`.
 
     With `-f` appended text is written until the program is ended, with `-F` also of files that do not exist yet.
@@ -166,7 +166,7 @@ def _wanted(text: str) -> int:
     return -max(number, 1) if text.startswith("+") else number
 
 
-def wc(world: World, words: list[str]) -> Course:
+def wc(world: World, words: list[str]) -> Execution:
     """`wc [-l] [-w] [-c] [FILE...]`."""
     source = Input(world, "wc", [each for each in words if not each.startswith("-")])
     lines = count = size = 0
@@ -183,7 +183,7 @@ def wc(world: World, words: list[str]) -> Course:
     return source.code
 
 
-def grep(world: World, words: list[str]) -> Course:
+def grep(world: World, words: list[str]) -> Execution:
     """`grep [-EFcilnoqsvwx] [-m LINES] [-e] PATTERN [FILE...]`."""
     options = options_of(words, "EFPGRchHilnoqrsvwxa", "emABC")
     if options is None or options.values("A") or options.values("B") or options.values("C"):
@@ -208,7 +208,7 @@ def grep(world: World, words: list[str]) -> Course:
     return (yield from _grepped(Input(world, "grep", paths), wanted, options))
 
 
-def _grepped(source: Input, wanted: re2._Regexp, options: Options) -> Course:
+def _grepped(source: Input, wanted: re2._Regexp, options: Options) -> Execution:
     flags, count, number = options.flags, 0, 0
     most = int(options.values("m")[-1][:9]) if options.values("m") and is_digits(options.values("m")[-1]) else 1 << 40
     while count < most and (block := (yield from source.block())):
@@ -248,7 +248,7 @@ def _batches(block: bytes) -> Iterator[list[bytes]]:
         yield lines[at : at + _AT_ONCE]
 
 
-def awk(world: World, words: list[str]) -> Course:
+def awk(world: World, words: list[str]) -> Execution:
     """`awk [-F SEPARATOR] '{print $1, $3}'`; nothing else of the language is supported."""
     options = options_of(words, "", "F")
     columns = _PRINTED_COLUMNS.fullmatch(options.rest[0]) if options is not None and options.rest else None
@@ -276,7 +276,7 @@ def awk(world: World, words: list[str]) -> Course:
     return source.code
 
 
-def sort(world: World, words: list[str]) -> Course:
+def sort(world: World, words: list[str]) -> Execution:
     """`sort [-bfnru] [-k FIELD] [-t SEPARATOR] [FILE...]`."""
     options = options_of(words, "bdfghinrsuVz", "ktoS")
     if options is None:
@@ -339,7 +339,7 @@ def _key_of(options: Options) -> Callable[[bytes], tuple[float, bytes]]:
     return key
 
 
-def uniq(world: World, words: list[str]) -> Course:
+def uniq(world: World, words: list[str]) -> Execution:
     """`uniq [-c] [-d] [-u] [FILE]`."""
     options = options_of(words, "cdui", "")
     if options is None:
@@ -348,7 +348,7 @@ def uniq(world: World, words: list[str]) -> Course:
     last: bytes | None = None
     count = 0
 
-    def told() -> list[bytes]:
+    def group_lines() -> list[bytes]:
         if last is None or ("d" in flags and count < 2) or ("u" in flags and count > 1):
             return []
         return [b"%7d %s\n" % (count, last) if "c" in flags else last + b"\n"]
@@ -360,16 +360,16 @@ def uniq(world: World, words: list[str]) -> Course:
             if text == last:
                 count += 1
                 continue
-            made += told()
+            made += group_lines()
             last, count = text, 1
         if made:
             yield Write(1, b"".join(made))
-    if made := told():
+    if made := group_lines():
         yield Write(1, made[0])
     return source.code
 
 
-def cut(world: World, words: list[str]) -> Course:
+def cut(world: World, words: list[str]) -> Execution:
     """`cut -d SEPARATOR -f LIST`, `cut -c LIST`, `cut -b LIST`."""
     options = options_of(words, "s", "dfcb")
     said = [] if options is None else [value for letter, value in options.given if letter in "fcb"]
@@ -421,7 +421,7 @@ def _ranges(said: str) -> list[tuple[int, int]] | None:
     return joined
 
 
-def tr(world: World, words: list[str]) -> Course:
+def tr(world: World, words: list[str]) -> Execution:
     """`tr [-d] [-s] [-c] SET [SET]`."""
     options = options_of(words, "dsc", "")
     if options is None or not options.rest:
@@ -464,7 +464,7 @@ def _set_of(said: str) -> bytes:
     return bytes(dict.fromkeys(found))
 
 
-def tee(world: World, words: list[str]) -> Course:
+def tee(world: World, words: list[str]) -> Execution:
     """`tee [-a] FILE...`."""
     source, taken = Input(world, "tee", []), Buffer(world.memory)
     while piece := (yield from source.piece()):
@@ -482,12 +482,12 @@ def tee(world: World, words: list[str]) -> Course:
     return source.code
 
 
-def _failed(why: str) -> Course:
+def _failed(why: str) -> Execution:
     yield Write(2, f"{why}\n".encode(errors="replace"))
     return 1
 
 
-def _unknown(name: str, words: list[str]) -> Course:
+def _unknown(name: str, words: list[str]) -> Execution:
     """Report an unsupported use of a program."""
     answer = yield Missing(name)
     if isinstance(answer, int):

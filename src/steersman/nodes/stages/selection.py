@@ -53,13 +53,13 @@ class PreparedStage:
             (selectors.add(each.key), each) for each in map(requirement_of, self._selector.match_expressions)
         )
         self._values = Expressions()
-        self._weight = spec.weight, self._place(source_of(spec.weight_from))
+        self._weight = spec.weight, self._add_expression(source_of(spec.weight_from))
         delay = spec.delay or Delay()
-        self._delay = _seconds(delay.duration_milliseconds or 0), self._place(source_of(delay.duration_from))
+        self._delay = _seconds(delay.duration_milliseconds or 0), self._add_expression(source_of(delay.duration_from))
         jitter = delay.jitter_duration_milliseconds
         self._jitter = (
             None if jitter is None else _seconds(jitter),
-            self._place(source_of(delay.jitter_duration_from)),
+            self._add_expression(source_of(delay.jitter_duration_from)),
         )
         self.immediate: Final = bool(spec.immediate_next_stage)
         """True if the next stage starts from the patched object, before a watch event brings it."""
@@ -67,7 +67,7 @@ class PreparedStage:
             prepared(each, spec.resource_ref.kind) for each in steps_of(spec)
         )
 
-    def _place(self, source: str) -> int | None:
+    def _add_expression(self, source: str) -> int | None:
         return self._values.add(source) if source else None
 
     def selects(self, snapshot: ObjectSnapshot, found: Sequence[Found]) -> bool:

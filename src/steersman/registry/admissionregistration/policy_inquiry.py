@@ -99,7 +99,7 @@ class _ParamAuthorization:
         return await decide(self._services.authorizer, Attributes(user, action))
 
 
-def _shown(user: UserInfo) -> str:
+def _message_form(user: UserInfo) -> str:
     """Return a user in the form in which Go prints it."""
     extra = " ".join(f"{key}:[{' '.join(values)}]" for key, values in sorted(user.extra.items()))
     return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[{extra}]}}"
@@ -134,7 +134,7 @@ class PolicyInquiry(Inquiry[P], Generic[P]):
         if verdict.allowed:
             return ""
         return (
-            f'user {_shown(user)} must have "get" permission on all objects of the referenced paramKind '
+            f'user {_message_form(user)} must have "get" permission on all objects of the referenced paramKind '
             f"(kind={kind.kind}, apiVersion={kind.api_version})"
         )
 
@@ -183,10 +183,10 @@ class BindingInquiry(Inquiry[B], Generic[B]):
             return ""
         if unknown:
             return (
-                f"unable to {unknown} to determine minimum required permissions and user {_shown(user)} does not have "
+                f"unable to {unknown} to determine minimum required permissions and user {_message_form(user)} does not have "
                 f'"{verb}" permission for all groups, versions and resources'
             )
-        return f'user {_shown(user)} does not have "{verb}" permission on the object referenced by paramRef'
+        return f'user {_message_form(user)} does not have "{verb}" permission on the object referenced by paramRef'
 
 
 def validating_policies(services: Services) -> Inquiry[ValidatingAdmissionPolicy]:

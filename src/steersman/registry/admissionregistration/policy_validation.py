@@ -142,7 +142,7 @@ def validate_validating(
     path = _SPEC / "auditAnnotations"
     if len(spec.audit_annotations) > _MOST_ANNOTATIONS:
         detail = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
-        yield invalid(path, [_shown(each) for each in spec.audit_annotations], detail)
+        yield invalid(path, [_message_form(each) for each in spec.audit_annotations], detail)
     keys: set[str] = set()
     for index, annotation in enumerate(spec.audit_annotations):
         yield from _validate_annotation(policy.metadata.name, annotation, names, path[index])
@@ -151,7 +151,7 @@ def validate_validating(
         keys.add(annotation.key)
 
 
-def _shown(annotation: AuditAnnotation) -> dict[str, Any]:
+def _message_form(annotation: AuditAnnotation) -> dict[str, Any]:
     """Return an annotation in the form in which upstream's internal type is printed."""
     return {"Key": annotation.key, "ValueExpression": annotation.value_expression}
 

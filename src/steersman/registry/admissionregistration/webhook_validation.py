@@ -100,12 +100,12 @@ def _validate_webhook(webhook: Webhook, rules: _Rules, path: Path) -> Iterator[F
     yield from is_fully_qualified_name(webhook.name, path / "name")
     for index, rule in enumerate(webhook.rules):
         yield from validate_rule(rule, (path / "rules")[index])
-    yield from _one_of(webhook.failure_policy, _FAILURE_POLICIES, path / "failurePolicy")
-    yield from _one_of(webhook.match_policy, _MATCH_POLICIES, path / "matchPolicy")
+    yield from _check_supported(webhook.failure_policy, _FAILURE_POLICIES, path / "failurePolicy")
+    yield from _check_supported(webhook.match_policy, _MATCH_POLICIES, path / "matchPolicy")
     effects = _NO_SIDE_EFFECTS if rules.no_side_effects else _SIDE_EFFECTS
     if webhook.side_effects is None:
         yield required(path / "sideEffects", f"must specify one of {', '.join(effects)}")
-    yield from _one_of(webhook.side_effects, effects, path / "sideEffects")
+    yield from _check_supported(webhook.side_effects, effects, path / "sideEffects")
     seconds = webhook.timeout_seconds
     if seconds is not None and not 1 <= seconds <= _MOST_SECONDS:
         yield invalid(path / "timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
@@ -115,7 +115,7 @@ def _validate_webhook(webhook: Webhook, rules: _Rules, path: Path) -> Iterator[F
     ):
         yield from validate_label_selector(selector, path / name, rules.selectors)
     if isinstance(webhook, MutatingWebhook):
-        yield from _one_of(webhook.reinvocation_policy, _REINVOCATION_POLICIES, path / "reinvocationPolicy")
+        yield from _check_supported(webhook.reinvocation_policy, _REINVOCATION_POLICIES, path / "reinvocationPolicy")
     yield from _validate_client(webhook, path / "clientConfig")
     if rules.match_conditions and webhook.match_conditions:
         from steersman.admission_rules.match_conditions import match_condition_errors  # slow to import, and rare
@@ -123,7 +123,7 @@ def _validate_webhook(webhook: Webhook, rules: _Rules, path: Path) -> Iterator[F
         yield from match_condition_errors(webhook.match_conditions, path / "matchConditions")
 
 
-def _one_of(given: str | None, supported: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _check_supported(given: str | None, supported: Sequence[str], path: Path) -> Iterator[FieldError]:
     if given is not None and given not in supported:
         yield not_supported(path, given, supported)
 

@@ -17,7 +17,7 @@ from steersman.machinery.values.times import now
 from steersman.registry.apiextensions.conditions import set_condition
 from steersman.registry.apiextensions.defaults import set_defaults, storage_version
 from steersman.registry.apiextensions.format_warnings import unrecognized_formats, warning
-from steersman.registry.apiextensions.internal import InternalSpec, same
+from steersman.registry.apiextensions.internal import InternalSpec, equal_as_json
 from steersman.registry.apiextensions.names import definition_name
 from steersman.registry.columns import CREATED_AT
 from steersman.registry.preconditions import check_preconditions
@@ -52,7 +52,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
 
     def prepare_for_update(self, ctx: Context, new: CustomResourceDefinition, old: CustomResourceDefinition) -> None:
         new.status = old.status
-        if not same(new.spec, old.spec):
+        if not equal_as_json(new.spec, old.spec):
             new.metadata.generation = old.metadata.generation + 1
         stored = new.status.stored_versions or []
         added = [name for name in storage_version(new) or () if name not in stored]

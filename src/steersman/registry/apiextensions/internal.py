@@ -33,7 +33,7 @@ PlainSchema = dict[str, Any]
 """An `openAPIV3Schema` as plain JSON."""
 
 
-def same(left: object, right: object) -> bool:
+def equal_as_json(left: object, right: object) -> bool:
     """Return True if two parts of a definition are equal as JSON: 1 differs from true, and None equals an empty list."""
     return encode(left or None) == encode(right or None)
 
@@ -56,7 +56,7 @@ def _shared(values: Sequence[T | None]) -> Shared[T]:
         return Shared(None, ())
     first = values[0]
     give_way()
-    if all(same(first, value) for value in values[1:]):
+    if all(equal_as_json(first, value) for value in values[1:]):
         return Shared(first, (None,) * len(values))
     return Shared(None, tuple(values))
 

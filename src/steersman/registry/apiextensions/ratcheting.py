@@ -12,7 +12,7 @@ from steersman.api.apiextensions.v1 import CustomResourceDefinition
 from steersman.machinery.errors.field import Path
 from steersman.registry.apiextensions.conditions import is_established
 from steersman.registry.apiextensions.conversion_validation import client_config, review_versions
-from steersman.registry.apiextensions.internal import InternalSpec, same
+from steersman.registry.apiextensions.internal import InternalSpec, equal_as_json
 from steersman.registry.apiextensions.selectable_fields import MAX_SELECTABLE_FIELDS
 from steersman.registry.validation.webhook_clients import are_supported, validate_ca_bundle
 from steersman.schema import SchemaChecks
@@ -69,12 +69,12 @@ def _has_any_ca_bundle(definition: CustomResourceDefinition) -> bool:
 
 def _unlimited_fields(new: InternalSpec, old: InternalSpec) -> Iterator[str]:
     now, before = new.selectable_fields, old.selectable_fields
-    if len(before.common or ()) > MAX_SELECTABLE_FIELDS and same(now.common, before.common):
+    if len(before.common or ()) > MAX_SELECTABLE_FIELDS and equal_as_json(now.common, before.common):
         yield ""
     old_fields = {version.name: fields for version, fields in zip(old.versions, before.own, strict=True)}
     for version, fields in zip(new.versions, now.own, strict=True):
         was = old_fields.get(version.name)
-        if was is not None and len(was) > MAX_SELECTABLE_FIELDS and same(fields, was):
+        if was is not None and len(was) > MAX_SELECTABLE_FIELDS and equal_as_json(fields, was):
             yield version.name
 
 
@@ -82,5 +82,5 @@ def _unchanged_schemas(new: InternalSpec, old: InternalSpec) -> Iterator[str]:
     for version in new.versions:
         is_new, now = new.validation_of(version.name)
         is_old, before = old.validation_of(version.name)
-        if is_new and is_old and same(now, before):
+        if is_new and is_old and equal_as_json(now, before):
             yield version.name

@@ -17,7 +17,7 @@ from steersman.machinery.validation.selectors import (
     label_selector_has_invalid_label_value,
     validate_label_selector,
 )
-from steersman.registry.apps.update_strategy import shown_strategy
+from steersman.registry.apps.update_strategy import strategy_message_form
 from steersman.registry.columns import label_selector_text, labels_text
 from steersman.registry.pod_template.columns import container_columns, without_annotation
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
@@ -107,7 +107,7 @@ def _validate_update_strategy(strategy: DaemonSetUpdateStrategy, path: Path) -> 
         else:
             yield from _validate_rolling_update(strategy.rolling_update, path / "rollingUpdate")
     elif strategy.type != "OnDelete":
-        yield not_supported(path, shown_strategy(strategy), ("RollingUpdate", "OnDelete"))
+        yield not_supported(path, strategy_message_form(strategy), ("RollingUpdate", "OnDelete"))
 
 
 def _validate(

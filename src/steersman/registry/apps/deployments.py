@@ -13,7 +13,7 @@ from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_immutable, validate_nonnegative
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.apps.update_strategy import shown_strategy
+from steersman.registry.apps.update_strategy import strategy_message_form
 from steersman.registry.pod_template.columns import container_columns, without_annotation
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -104,7 +104,7 @@ def _validate_strategy(strategy: v1.DeploymentStrategy, path: Path) -> Iterator[
         else:
             yield from _validate_rolling_update(rolling, path / "rollingUpdate")
     else:
-        yield not_supported(path, shown_strategy(strategy), ("Recreate", "RollingUpdate"))
+        yield not_supported(path, strategy_message_form(strategy), ("Recreate", "RollingUpdate"))
 
 
 def internal_error(deployment: Deployment) -> str:

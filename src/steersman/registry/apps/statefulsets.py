@@ -22,7 +22,7 @@ from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.leaves import validate_nonnegative, validate_supported, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
-from steersman.registry.apps.update_strategy import shown_strategy
+from steersman.registry.apps.update_strategy import strategy_message_form
 from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.claims import validate_claim_spec
@@ -136,7 +136,7 @@ def _validate_update_strategy(strategy: StatefulSetUpdateStrategy, path: Path) -
         if rolling is not None:
             yield from _validate_rolling_update(rolling, path / "rollingUpdate")
     else:
-        yield invalid(path, shown_strategy(strategy), "must be 'RollingUpdate' or 'OnDelete'")
+        yield invalid(path, strategy_message_form(strategy), "must be 'RollingUpdate' or 'OnDelete'")
 
 
 def _validate_rolling_update(rolling: RollingUpdateStatefulSetStrategy, path: Path) -> Iterator[FieldError]:

@@ -9,7 +9,7 @@ from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.field import Verbatim
 
 
-def shown_strategy(strategy: Any) -> Verbatim:
+def strategy_message_form(strategy: Any) -> Verbatim:
     """Return an update strategy in the form that upstream prints."""
     rolling = strategy.rolling_update
     shown = None

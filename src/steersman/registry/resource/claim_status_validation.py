@@ -106,11 +106,11 @@ def _validate_devices(
         yield from _validate_device(device, allocated, path[index])
     for index, device in enumerate(devices):
         if device_id(device) in seen:
-            yield duplicate(path[index], _shown(device))
+            yield duplicate(path[index], _message_form(device))
         seen.add(device_id(device))
 
 
-def _shown(device: AllocatedDeviceStatus) -> Verbatim:
+def _message_form(device: AllocatedDeviceStatus) -> Verbatim:
     names = ("Driver", "Pool", "Device", "ShareID")
     return Verbatim(encode_in_order(dict(zip(names, device_id(device), strict=True))).decode())
 
@@ -122,7 +122,7 @@ def _validate_device(device: AllocatedDeviceStatus, allocated: set[DeviceId], pa
     if device.share_id is not None:
         yield from validate_uuid(device.share_id, path / "shareID")
     if device_id(device) not in allocated:
-        yield invalid(path, _shown(device), "must be an allocated device in the claim")
+        yield invalid(path, _message_form(device), "must be an allocated device in the claim")
     conditions = device.conditions or []
     if len(conditions) > MAX_CONDITIONS:
         yield too_many(path / "conditions", len(conditions), MAX_CONDITIONS)

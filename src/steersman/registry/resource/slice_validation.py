@@ -235,11 +235,11 @@ def _validate_attribute(attribute: DeviceAttribute, path: Path) -> Iterator[Fiel
         if byte_length(attribute.version) > MAX_VALUE:
             yield too_long(path / "version", MAX_VALUE)
     if sum(value is not None for value in values) != 1:
-        shown = "" if values == (None,) * 4 else _shown(attribute)
+        shown = "" if values == (None,) * 4 else _message_form(attribute)
         yield invalid(path, shown, "exactly one value must be specified")
 
 
-def _shown(attribute: DeviceAttribute) -> Verbatim:
+def _message_form(attribute: DeviceAttribute) -> Verbatim:
     """Return an attribute in the form that upstream prints; its lists are always empty."""
     form = {
         "IntValue": attribute.int,

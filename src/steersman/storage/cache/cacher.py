@@ -68,7 +68,7 @@ determine later page sizes. Pages are large, because etcd counts all following k
 _LOAD_FAILURES: Final = 5
 """The most failures in a row of a page after others have been read: the read pages are kept, and less is requested."""
 _UNDONE: Final = 200
-"""Changes that are undone between two looks at the clock, in some 1 ms."""
+"""Changes that are undone between two checks of the clock, in some 1 ms."""
 _REPLAY_SLICE: Final = 200
 _REPLAY_BYTES: Final = 256 << 10
 """Events, and bytes of objects, that a replay delivers in one turn of the event loop."""
@@ -126,7 +126,7 @@ class Cacher:
         self._watchers = Watchers(prefix, body_at, value_of)
         self._followers: list[Callable[[], None]] = []
         self._leaving: list[Watcher] = []
-        """Watchers that are yet to be told that the cache relists."""
+        """Watchers that have yet to learn that the cache relists."""
         self._index = None if value_of is None else FieldIndex(value_of)
         self._waiting = 0
         """The number of requests that wait for the cache to become current."""
@@ -141,7 +141,7 @@ class Cacher:
         """The error if the value cannot be decrypted: other objects may be read from storage then."""
         self._was_ready = False
         self.unready_since = -inf
-        """The time since which the cache is not ready, in seconds of the monotonic clock. It lies long ago if the cache
+        """The time since which the cache is not ready, in seconds of the monotonic clock. It is long ago if the cache
         has not been ready since the start, because a kube-apiserver takes a minute to start then.
         """
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
@@ -285,7 +285,7 @@ class Cacher:
         retries = Retries(Backoff(_RELOAD_DELAY, _MAX_RELOAD_DELAY))
         while not self.ready:
             await retries.pause()
-            # Watchers in this list would otherwise be told of a revision that they have not seen.
+            # Watchers in this list would otherwise get a revision that they have not seen.
             while self._leaving:  # noqa: ASYNC110  # turns of the loop are what is waited for
                 await asyncio.sleep(0)
             try:

@@ -13,7 +13,7 @@ from steersman.work.yielding import run_in_slices
 _TURN: Final = 0.003
 """Seconds of a slice of the event loop."""
 _ENDED: Final = 32
-"""Watchers that are ended between two looks at the clock."""
+"""Watchers that are ended between two checks of the clock."""
 
 
 def end_watchers(watchers: list[Watcher], error: Exception) -> None:

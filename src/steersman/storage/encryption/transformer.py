@@ -21,7 +21,7 @@ class TransformError(Exception):
 
 
 class Opened(NamedTuple):
-    """A decrypted value. `is_stale` means that it should be encrypted anew even if it does not change."""
+    """A decrypted value. `is_stale` means that it should be encrypted again even if it does not change."""
 
     value: bytes
     is_stale: bool

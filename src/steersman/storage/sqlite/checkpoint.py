@@ -43,7 +43,7 @@ def pages_of(rows: int, size: int) -> int:
 class Checkpointer:
     """A thread that checkpoints the log into the file, on a connection of its own.
 
-    If all of the log is in the file, the next commit starts it anew. As commits go on during a checkpoint, the writer's
+    If all of the log is in the file, the next commit restarts it. As commits go on during a checkpoint, the writer's
     thread copies the last few pages, between two batches. Pages are only estimated: SQLite itself checkpoints a log
     that is longer than estimated in a commit, at `wal_autocheckpoint`.
     """

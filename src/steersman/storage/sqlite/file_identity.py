@@ -15,7 +15,7 @@ class FileGone(Exception):
 class FileIdentity:
     """The names of both files, which are checked after each commit.
 
-    A folder may be deleted, or another disk mounted over it, while SQLite goes on writing to files that nobody will
+    A folder may be deleted, or another disk mounted over it, while SQLite continues to write to files that nobody will
     find.
     """
 

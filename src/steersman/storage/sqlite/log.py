@@ -31,7 +31,7 @@ Row = tuple[int, str, bytes | None, int, int, int]
 _NO_END: Final = b""
 """Greater than any text, as SQLite sorts blobs after texts."""
 _NO_CHECKSUM: Final = -1
-"""Stands for the missing checksum of rows of a version without checksums."""
+"""A placeholder for the checksum of rows of a version without checksums."""
 
 
 class Log:
@@ -46,7 +46,7 @@ class Log:
         self._current: dict[int, str] = {}
         """Statements of `current` by the number of keys, so that their text is not made for each batch."""
         self._inserts: dict[int, str] = {}
-        """Those of `append` by the number of rows."""
+        """The statements of `append` by the number of rows."""
 
     @staticmethod
     def _joins_exactly(connection: sqlite3.Connection) -> bool:

@@ -27,7 +27,7 @@ from tests.controllers.waiting import Run, eventually
 NAME = "kubernetes.io/csi/d^h"
 
 
-async def prepare(client: Client, **spec: Any) -> None:
+async def create_claim_and_nodes(client: Client, **spec: Any) -> None:
     """Create a bound claim and two nodes."""
     source = CSIPersistentVolumeSource(driver="d", volume_handle="h")
     await client.create(PERSISTENT_VOLUMES, volume("v", csi=source, **spec))
@@ -53,7 +53,7 @@ async def attach(client: Client, node: str) -> None:
     await client.patch(VOLUME_ATTACHMENTS, found.metadata.name, "", done, subresource="status")
 
 
-async def attached(client: Client, node: str, *names: str) -> None:
+async def wait_for_attached(client: Client, node: str, *names: str) -> None:
     """Wait until a node's status lists these volumes."""
 
     async def look() -> bool:
@@ -63,20 +63,20 @@ async def attached(client: Client, node: str, *names: str) -> None:
     await eventually(look)
 
 
-async def told(client: Client, name: str) -> list[str]:
+async def event_messages(client: Client, name: str) -> list[str]:
     events = (await client.list(EVENTS, "default")).items
     return [each.message for each in events if each.involved_object.name == name]
 
 
 async def test_a_volume_is_attached_and_detached_when_the_node_lets_go(run: Run) -> None:
     client = await run(PersistentVolumeBinder, AttachDetach)
-    await prepare(client)
+    await create_claim_and_nodes(client)
     await client.create(PODS, pod("p", "a", "x"))
     await attach(client, "x")
-    await attached(client, "x", NAME)
+    await wait_for_attached(client, "x", NAME)
 
     async def events() -> list[str]:
-        return await told(client, "p")
+        return await event_messages(client, "p")
 
     assert await eventually(events) == ['AttachVolume.Attach succeeded for volume "v" ']
     await client.patch(NODES, "x", "", {"status": {"volumesInUse": [NAME]}}, subresource="status")
@@ -84,31 +84,31 @@ async def test_a_volume_is_attached_and_detached_when_the_node_lets_go(run: Run)
     await client.create(PODS, pod("q", "a", "y"))
 
     async def refused() -> list[str]:
-        return await told(client, "q")
+        return await event_messages(client, "q")
 
     why = "Volume is already exclusively attached to one node and can't be attached to another"
     assert await eventually(refused) == [f'Multi-Attach error for volume "v" {why}']
     assert list(await attachments(client)) == ["x"]
     await client.patch(NODES, "x", "", {"status": {"volumesInUse": None}}, subresource="status")
-    await attached(client, "x")
+    await wait_for_attached(client, "x")
     await attach(client, "y")
-    await attached(client, "y", NAME)
+    await wait_for_attached(client, "y", NAME)
     assert list(await attachments(client)) == ["y"]
 
 
 async def test_a_volume_for_many_is_attached_to_each_node(run: Run) -> None:
     client = await run(PersistentVolumeBinder, AttachDetach)
-    await prepare(client, access_modes=["ReadWriteOnce", "ReadWriteMany"])
+    await create_claim_and_nodes(client, access_modes=["ReadWriteOnce", "ReadWriteMany"])
     await client.create(PODS, pod("p", "a", "x"))
     await client.create(PODS, pod("q", "a", "y"))
     for node in ("x", "y"):
         await attach(client, node)
-        await attached(client, node, NAME)
+        await wait_for_attached(client, node, NAME)
 
 
 async def test_why_a_volume_is_not_attached_is_told(run: Run) -> None:
     client = await run(PersistentVolumeBinder, AttachDetach)
-    await prepare(client)
+    await create_claim_and_nodes(client)
     await client.create(PODS, pod("p", "a", "x"))
 
     async def asked() -> dict[str, VolumeAttachment]:
@@ -119,7 +119,7 @@ async def test_why_a_volume_is_not_attached_is_told(run: Run) -> None:
     await client.patch(VOLUME_ATTACHMENTS, name, "", error, subresource="status")
 
     async def events() -> list[str]:
-        return await told(client, "p")
+        return await event_messages(client, "p")
 
     assert await eventually(events) == ['AttachVolume.Attach failed for volume "v" : no such disk']
 
@@ -128,12 +128,12 @@ async def test_an_attachment_of_a_volume_without_a_driver_is_somebody_elses(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await run(PersistentVolumeBinder, AttachDetach)
-    await prepare(client)
+    await create_claim_and_nodes(client)
     await client.create(PERSISTENT_VOLUMES, volume("w", host_path=HostPathVolumeSource(path="/a")))
     spec = VolumeAttachmentSpec(attacher="d", node_name="x", source=VolumeAttachmentSource(persistent_volume_name="w"))
     await client.create(VOLUME_ATTACHMENTS, VolumeAttachment(metadata=ObjectMeta(name="theirs"), spec=spec))
     await client.create(PODS, pod("p", "a", "y"))
     await attach(client, "y")
-    await attached(client, "y", NAME)
+    await wait_for_attached(client, "y", NAME)
     assert (await client.get(VOLUME_ATTACHMENTS, "theirs")).metadata.deletion_timestamp is None
     assert "AssertionError" not in caplog.text

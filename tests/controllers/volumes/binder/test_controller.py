@@ -24,7 +24,7 @@ async def claim_in(client: Client, phase: str, name: str = "a") -> PersistentVol
     return found
 
 
-async def volume_in(client: Client, phase: str, name: str = "v") -> PersistentVolume:
+async def wait_for_volume(client: Client, phase: str, name: str = "v") -> PersistentVolume:
     async def look() -> PersistentVolume | None:
         found = await client.get(PERSISTENT_VOLUMES, name)
         return found if found.status.phase == phase else None
@@ -34,7 +34,7 @@ async def volume_in(client: Client, phase: str, name: str = "v") -> PersistentVo
     return found
 
 
-async def told(client: Client, reason: str) -> str:
+async def wait_for_event(client: Client, reason: str) -> str:
     async def look() -> str:
         events = (await client.list(EVENTS, "default")).items
         return next((each.message for each in events if each.reason == reason), "")
@@ -45,7 +45,7 @@ async def told(client: Client, reason: str) -> str:
 async def test_a_claim_gets_a_volume_that_was_there_or_comes_later_and_gives_it_back(run: Run) -> None:
     client = await run(PersistentVolumeBinder, ClaimProtection, VolumeProtection)
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim())
-    assert "no storage class is set" in await told(client, "FailedBinding")
+    assert "no storage class is set" in await wait_for_event(client, "FailedBinding")
     await client.create(PERSISTENT_VOLUMES, volume("v", "2Gi", persistent_volume_reclaim_policy="Retain"))
     bound = await claim_in(client, "Bound")
     assert bound.spec.volume_name == "v"
@@ -54,11 +54,11 @@ async def test_a_claim_gets_a_volume_that_was_there_or_comes_later_and_gives_it_
         "pv.kubernetes.io/bind-completed": "yes",
         "pv.kubernetes.io/bound-by-controller": "yes",
     }
-    of_volume = await volume_in(client, "Bound")
+    of_volume = await wait_for_volume(client, "Bound")
     assert of_volume.spec.claim_ref is not None
     assert of_volume.spec.claim_ref.uid == bound.metadata.uid
     await client.delete(PERSISTENT_VOLUME_CLAIMS, "a", "default")
-    await volume_in(client, "Released")
+    await wait_for_volume(client, "Released")
 
 
 async def test_claims_share_out_volumes_each_to_one(run: Run) -> None:
@@ -72,21 +72,21 @@ async def test_claims_share_out_volumes_each_to_one(run: Run) -> None:
         claims = (await client.list(PERSISTENT_VOLUME_CLAIMS, "default")).items
         return [each.spec.volume_name for each in claims if each.status.phase == "Bound"] if len(claims) == 12 else []
 
-    async def names() -> list[str]:
+    async def names_if_all_bound() -> list[str]:
         found = await all_bound()
         return found if len(found) == 12 else []
 
-    assert len(set(await eventually(names))) == 12
+    assert len(set(await eventually(names_if_all_bound))) == 12
 
 
 async def test_a_claim_without_a_class_gets_the_default_when_there_is_one(run: Run) -> None:
     client = await run(PersistentVolumeBinder)
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim(storage_class=None))
-    await told(client, "FailedBinding")
+    await wait_for_event(client, "FailedBinding")
     default = storage_class("c")
     default.metadata.annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
     await client.create(STORAGE_CLASSES, default)
-    text = await told(client, "ExternalProvisioning")
+    text = await wait_for_event(client, "ExternalProvisioning")
     assert text.startswith("Waiting for a volume to be created either by the external provisioner 'example.com/p' or ")
     found = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
     assert found.spec.storage_class_name == "c"
@@ -97,15 +97,18 @@ async def test_a_claim_of_a_delayed_class_waits_for_the_node_of_its_pod(run: Run
     client = await run(PersistentVolumeBinder)
     await client.create(STORAGE_CLASSES, storage_class("c", volume_binding_mode="WaitForFirstConsumer"))
     await client.create(PERSISTENT_VOLUMES, volume("v", storage_class_name="c"))
-    await volume_in(client, "Available")
+    await wait_for_volume(client, "Available")
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim(storage_class="c"))
-    assert await told(client, "WaitForFirstConsumer") == "waiting for first consumer to be created before binding"
+    assert (
+        await wait_for_event(client, "WaitForFirstConsumer")
+        == "waiting for first consumer to be created before binding"
+    )
     await client.create(PODS, pod("p", "b"))
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim("b", storage_class="c"))
-    assert await told(client, "WaitForPodScheduled") == "waiting for pod p to be scheduled"
+    assert await wait_for_event(client, "WaitForPodScheduled") == "waiting for pod p to be scheduled"
     selected = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n"}}}
     await client.patch(PERSISTENT_VOLUME_CLAIMS, "a", "default", selected)
-    await told(client, "ExternalProvisioning")
+    await wait_for_event(client, "ExternalProvisioning")
 
 
 async def test_a_claim_whose_volume_is_gone_is_lost(run: Run) -> None:
@@ -117,7 +120,10 @@ async def test_a_claim_whose_volume_is_gone_is_lost(run: Run) -> None:
     await client.delete(PERSISTENT_VOLUMES, "v")
     lost = await claim_in(client, "Lost")
     assert lost.status.capacity == {}
-    assert await told(client, "ClaimLost") == "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+    assert (
+        await wait_for_event(client, "ClaimLost")
+        == "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+    )
 
 
 async def test_what_cannot_be_deleted_has_failed(run: Run) -> None:
@@ -126,7 +132,7 @@ async def test_what_cannot_be_deleted_has_failed(run: Run) -> None:
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim())
     await claim_in(client, "Bound")
     await client.delete(PERSISTENT_VOLUME_CLAIMS, "a", "default")
-    failed = await volume_in(client, "Failed")
+    failed = await wait_for_volume(client, "Failed")
     assert failed.status.message == "host_path deleter only supports /tmp/.+ but received provided /data"
 
 
@@ -137,11 +143,11 @@ async def test_a_recycled_volume_is_emptied_by_a_pod_and_free_again(run: Run) ->
     await claim_in(client, "Bound")
     await client.delete(PERSISTENT_VOLUME_CLAIMS, "a", "default")
 
-    async def made() -> list[str]:
+    async def pod_names() -> list[str]:
         return [each.metadata.name for each in (await client.list(PODS, "default")).items]
 
-    assert await eventually(made) == ["recycler-for-v"]
+    assert await eventually(pod_names) == ["recycler-for-v"]
     await client.patch(PODS, "recycler-for-v", "default", {"status": {"phase": "Succeeded"}}, subresource="status")
-    free = await volume_in(client, "Available")
+    free = await wait_for_volume(client, "Available")
     assert free.spec.claim_ref is None
-    assert await told(client, "VolumeRecycled") == "Volume recycled"
+    assert await wait_for_event(client, "VolumeRecycled") == "Volume recycled"

@@ -18,21 +18,21 @@ def ready(name: str, size: str = "1Gi", labels: dict[str, str] | None = None, **
     return made
 
 
-def of(*volumes: PersistentVolume) -> Available:
+def available_volumes(*volumes: PersistentVolume) -> Available:
     available = Available()
     for each in volumes:
         available.put(each)
     return available
 
 
-def found(available: Available, size: str = "1Gi", *, delayed: bool = False, **spec: object) -> str:
+def match_name(available: Available, size: str = "1Gi", *, delayed: bool = False, **spec: object) -> str:
     match = asyncio.run(available.match(claim("a", size, **spec), delayed=delayed))  # type: ignore[arg-type]
     return "" if match is None else match.metadata.name
 
 
 def test_the_smallest_that_is_large_enough_is_taken() -> None:
-    available = of(ready("small", "1Gi"), ready("large", "10Gi"), ready("middle", "3Gi"))
-    assert [found(available, size) for size in ("500Mi", "1Gi", "2Gi", "4Gi", "11Gi")] == [
+    available = available_volumes(ready("small", "1Gi"), ready("large", "10Gi"), ready("middle", "3Gi"))
+    assert [match_name(available, size) for size in ("500Mi", "1Gi", "2Gi", "4Gi", "11Gi")] == [
         "small",
         "small",
         "middle",
@@ -43,29 +43,29 @@ def test_the_smallest_that_is_large_enough_is_taken() -> None:
 
 def test_modes_class_and_labels_must_fit_and_fewer_modes_come_first() -> None:
     both = ["ReadWriteOnce", "ReadWriteMany"]
-    available = of(
+    available = available_volumes(
         ready("both", access_modes=both),
         ready("block", volume_mode="Block"),
         ready("other", storage_class_name="c"),
         ready("labelled", "5Gi", {"a": "b"}),
     )
-    assert found(available) == "labelled"
-    assert found(available, access_modes=["ReadWriteMany"]) == "both"
-    assert found(available, volume_mode="Block") == "block"
-    assert found(available, storage_class="c") == "other"
-    assert found(available, selector=LabelSelector(match_labels={"a": "b"})) == "labelled"
-    assert found(available, selector=LabelSelector(match_labels={"a": "c"})) == ""
+    assert match_name(available) == "labelled"
+    assert match_name(available, access_modes=["ReadWriteMany"]) == "both"
+    assert match_name(available, volume_mode="Block") == "block"
+    assert match_name(available, storage_class="c") == "other"
+    assert match_name(available, selector=LabelSelector(match_labels={"a": "b"})) == "labelled"
+    assert match_name(available, selector=LabelSelector(match_labels={"a": "c"})) == ""
 
 
 def test_what_is_meant_for_a_claim_is_taken_first_and_alone_where_binding_is_delayed() -> None:
     ref = ObjectReference(namespace="default", name="a")
-    available = of(ready("any"), ready("mine", "9Gi", claim_ref=ref, storage_class_name="c"))
-    assert found(available) == "mine"
-    assert found(available, delayed=True) == "mine"
-    assert found(available, "10Gi") == ""
+    available = available_volumes(ready("any"), ready("mine", "9Gi", claim_ref=ref, storage_class_name="c"))
+    assert match_name(available) == "mine"
+    assert match_name(available, delayed=True) == "mine"
+    assert match_name(available, "10Gi") == ""
     available.discard("mine")
-    assert found(available) == "any"
-    assert found(available, delayed=True) == ""
+    assert match_name(available) == "any"
+    assert match_name(available, delayed=True) == ""
 
 
 async def test_volumes_that_change_are_found_as_they_are() -> None:

@@ -47,12 +47,12 @@ async def test_a_claim_waits_for_its_class_and_its_volume_follows_it(run: Run) -
     volume = await client.get(PERSISTENT_VOLUMES, found.spec.volume_name)
     assert volume.spec.volume_attributes_class_name == "silver"
 
-    async def told() -> list[str]:
+    async def event_messages() -> list[str]:
         events = (await client.list(EVENTS, "default")).items
         messages = [each.message for each in events if each.reason.startswith("VolumeModify")]
         return messages if len(messages) == 3 else []
 
-    assert await eventually(told) == [
+    assert await eventually(event_messages) == [
         "VAC silver does not exist.",
         f"external resizer is modifying volume {volume.metadata.name} with vac silver",
         f"external resizer modified volume {volume.metadata.name} with vac silver successfully",

@@ -39,21 +39,21 @@ async def test_a_claim_of_the_default_class_gets_a_volume_that_goes_with_it(run:
     assert found.spec.csi is not None
     assert (found.spec.csi.driver, found.spec.capacity, found.spec.node_affinity) == (DRIVER, {"storage": "1Gi"}, None)
 
-    async def told() -> list[str]:
+    async def event_messages() -> list[str]:
         events = (await client.list(EVENTS, "default")).items
         messages = [each.message for each in events if each.source.component == DRIVER]
         return messages if len(messages) == 2 else []
 
-    assert await eventually(told) == [
+    assert await eventually(event_messages) == [
         'External provisioner is provisioning volume for claim "default/a"',
         f"Successfully provisioned volume {found.metadata.name}",
     ]
     await client.delete(PERSISTENT_VOLUME_CLAIMS, "a", "default")
 
-    async def gone() -> bool:
+    async def is_deleted() -> bool:
         return not (await client.list(PERSISTENT_VOLUMES)).items
 
-    await eventually(gone)
+    await eventually(is_deleted)
 
 
 async def test_a_delayed_volume_is_made_where_its_node_is(run: Run) -> None:

@@ -8,6 +8,7 @@ import random
 import types
 import typing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -70,7 +71,7 @@ def without_item_kinds(data):
 
 
 @pytest.mark.parametrize("vector", OBJECTS + VARIANTS)
-def test_a_document_of_the_reference_server_is_read_as_its_json_says(vector):
+def test_a_document_of_the_reference_server_is_read_as_its_json_says(vector: Any) -> None:
     document = base64.b64decode(vector["protobuf_base64"])
     obj = protobuf.decode_object(class_of(vector["json"]), document)
     expected = to_plain(object_of(vector["json"]))
@@ -80,13 +81,13 @@ def test_a_document_of_the_reference_server_is_read_as_its_json_says(vector):
 
 
 @pytest.mark.parametrize("vector", OBJECTS + VARIANTS)
-def test_an_object_is_written_byte_for_byte_as_the_reference_server_does(vector):
+def test_an_object_is_written_byte_for_byte_as_the_reference_server_does(vector: Any) -> None:
     assert protobuf.encode(object_of(vector["json"]), gvk_of(vector["json"])) == base64.b64decode(
         vector["protobuf_base64"]
     )
 
 
-def test_a_list_is_joined_out_of_its_items():
+def test_a_list_is_joined_out_of_its_items() -> None:
     vector = next(each for each in VECTORS["objects"] if each["kind"] == "ConfigMapList")
     found = object_of(vector["json"])
     items = [protobuf.list_item(protobuf.encode_body(item)) for item in found.items]
@@ -94,7 +95,7 @@ def test_a_list_is_joined_out_of_its_items():
     assert protobuf.envelope(message, gvk_of(vector["json"])) == base64.b64decode(vector["protobuf_base64"])
 
 
-def test_a_watch_stream_is_framed_as_the_reference_server_does():
+def test_a_watch_stream_is_framed_as_the_reference_server_does() -> None:
     expected = base64.b64decode(VECTORS["watch"]["protobuf_base64"])
     events = VECTORS["watch"]["json"]
     events = [json.loads(line) for line in events.splitlines()] if isinstance(events, str) else events
@@ -175,7 +176,7 @@ SCALARS = {
 
 
 @pytest.mark.parametrize("cls", SERVED)
-def test_every_kind_is_read_as_it_was_written(cls):
+def test_every_kind_is_read_as_it_was_written(cls: Any) -> None:
     for seed in range(8):
         obj = Generator(f"{seed}{cls.__qualname__}").object(cls)
         again = protobuf.decode(cls, protobuf.encode_body(obj))
@@ -184,7 +185,7 @@ def test_every_kind_is_read_as_it_was_written(cls):
 
 
 @pytest.mark.parametrize("cls", SERVED)
-def test_stored_json_becomes_the_message_its_object_would(cls):
+def test_stored_json_becomes_the_message_its_object_would(cls: Any) -> None:
     texts = [serializer.encode(Generator(f"{seed}{cls.__qualname__}").object(cls)) for seed in range(8)]
     for text in texts + texts[:2]:  # the second time parts of it are known
         assert protobuf.transcode(cls, text) == protobuf.encode_body(decode_json(cls, text))
@@ -193,7 +194,7 @@ def test_stored_json_becomes_the_message_its_object_would(cls):
 @pytest.mark.parametrize(
     "text", [b'{"metadata":[]}', b'{"metadata":{"name":1}}', b'{"spec":{"containers":[{"name":true}]}}']
 )
-def test_stored_json_of_other_types_is_refused(text):
+def test_stored_json_of_other_types_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):
         protobuf.transcode(Pod, text)
 
@@ -205,7 +206,7 @@ def pod_message():
 
 
 @given(data=st.data())
-def test_broken_data_are_refused_and_never_break_the_reader(pod_message, data):
+def test_broken_data_are_refused_and_never_break_the_reader(pod_message, data: Any) -> None:
     broken = bytearray(pod_message[: data.draw(st.integers(0, len(pod_message)))])
     for _ in range(data.draw(st.integers(0, 5))):
         if broken:
@@ -218,13 +219,13 @@ def test_broken_data_are_refused_and_never_break_the_reader(pod_message, data):
 
 
 @given(st.binary(max_size=60), st.sampled_from([Pod, Secret, Status, List]))
-def test_any_bytes_are_read_or_refused(data, cls):
+def test_any_bytes_are_read_or_refused(data: Any, cls: Any) -> None:
     for read in (protobuf.decode, lambda cls, data: protobuf.decode_object(cls, protobuf.PREFIX + data)):
         with contextlib.suppress(protobuf.DecodeError):
             to_plain(read(cls, data))
 
 
-def test_a_truncated_message_is_refused_at_every_length_that_cuts_a_field():
+def test_a_truncated_message_is_refused_at_every_length_that_cuts_a_field() -> None:
     message = protobuf.encode_body(ConfigMap(data={"a": "b" * 200}))
     readable = [size for size in range(len(message) + 1) if is_readable(ConfigMap, message[:size])]
     assert readable == [0, len(protobuf.encode_body(ConfigMap())), len(message)]
@@ -260,7 +261,7 @@ def is_readable(cls, data):
         (b"\x12\x03\x0a\x05ab", "unexpected EOF"),
     ],
 )
-def test_malformed_messages_are_refused_in_upstreams_words(data, message):
+def test_malformed_messages_are_refused_in_upstreams_words(data: bytes, message: str) -> None:
     with pytest.raises(protobuf.DecodeError) as caught:
         protobuf.decode(ConfigMap, data)
     assert str(caught.value) == message
@@ -276,26 +277,26 @@ def test_malformed_messages_are_refused_in_upstreams_words(data, message):
         (b"k8s\0\x12\x05a", "unexpected EOF"),
     ],
 )
-def test_malformed_documents_are_refused_in_upstreams_words(data, message):
+def test_malformed_documents_are_refused_in_upstreams_words(data: bytes, message: str) -> None:
     with pytest.raises(protobuf.DecodeError) as caught:
         protobuf.decode_envelope(data)
     assert str(caught.value) == message
 
 
-def test_an_envelope_tells_the_kind_and_how_its_object_is_encoded():
+def test_an_envelope_tells_the_kind_and_how_its_object_is_encoded() -> None:
     document = protobuf.envelope(b"body", GroupVersionKind("apps", "v1", "Deployment"))
     assert protobuf.decode_envelope(document) == ("apps/v1", "Deployment", b"body", "", "")
     other = document[:-4] + b"\x1a\x04gzip\x22\x10application/json"
     assert protobuf.decode_envelope(other)[3:] == ("gzip", "application/json")
 
 
-def test_fields_that_are_not_known_are_passed_over():
+def test_fields_that_are_not_known_are_passed_over() -> None:
     unknown = b"\xf8\x07\x05\xf9\x07abcdefgh\xfa\x07\x02ab\xfb\x07\x08\x01\xfb\x07\xfc\x07\xfc\x07\xfd\x07abcd"
     body = protobuf.encode_body(ConfigMap(data={"a": "b"}))
     assert protobuf.decode(ConfigMap, unknown + body + unknown) == ConfigMap(data={"a": "b"})
 
 
-def test_repeated_messages_merge_and_of_repeated_values_the_last_one_counts():
+def test_repeated_messages_merge_and_of_repeated_values_the_last_one_counts() -> None:
     first = protobuf.encode_body(Pod(metadata=ObjectMeta(name="a", uid="u", finalizers=["x"], labels={"a": "1"})))
     second = b"\x0a\x12" + b"\x0a\x01b\x72\x01y" + b"\x5a\x06\x0a\x01a\x12\x01\x32" + b"\x42\x02\x08\x01"
     pod = protobuf.decode(Pod, first + second + b"\x0a\x00")
@@ -305,7 +306,7 @@ def test_repeated_messages_merge_and_of_repeated_values_the_last_one_counts():
     assert pod.metadata.creation_timestamp == "1970-01-01T00:00:01Z"
 
 
-def test_messages_nested_without_end_are_refused():
+def test_messages_nested_without_end_are_refused() -> None:
     schema = classes_of("apiextensions.k8s.io", "v1")["CustomResourceDefinition"]
     assert protobuf.decode(schema, nested_schema(100)).spec.versions[0].schema is not None
     with pytest.raises(protobuf.DecodeError, match="depth"):
@@ -330,7 +331,7 @@ def nested_schema(depth):
     return body
 
 
-def test_packed_numbers_are_read_as_well():
+def test_packed_numbers_are_read_as_well() -> None:
     container_status = classes_of("", "v1")["Pod"]
     user = b"\x1a\x04\x01\x02\xac\x02\x18\x07"  # LinuxContainerUser.supplementalGroups, packed and not
     body = user
@@ -340,7 +341,7 @@ def test_packed_numbers_are_read_as_well():
     assert pod.status.container_statuses[0].user.linux.supplemental_groups == [1, 2, 300, 7]
 
 
-def test_fields_that_nobody_knows_count_as_objects_do():
+def test_fields_that_nobody_knows_count_as_objects_do() -> None:
     pod = classes_of("", "v1")["Pod"]
     protobuf.decode(pod, b"\x78\x00" * 30_000)
     with pytest.raises(StatusError, match="limit is 32768 objects"):
@@ -348,7 +349,7 @@ def test_fields_that_nobody_knows_count_as_objects_do():
 
 
 @pytest.mark.parametrize("packed", [(70_000,), (40_000, 40_000), (65_536, 0)])
-def test_numbers_of_one_list_are_counted_however_they_come(packed):
+def test_numbers_of_one_list_are_counted_however_they_come(packed: tuple[Any, ...]) -> None:
     body = b"".join(b"\x1a" + length_of(b"\x01" * count) + b"\x01" * count for count in packed)
     for key in (b"\x0a", b"\x6a", b"\x42", b"\x1a"):  # linux, user, containerStatuses, status
         body = key + length_of(body) + body
@@ -359,16 +360,16 @@ def test_numbers_of_one_list_are_counted_however_they_come(packed):
         protobuf.decode(classes_of("", "v1")["Pod"], body)
 
 
-def test_numbers_are_cut_to_their_size():
+def test_numbers_are_cut_to_their_size() -> None:
     port = protobuf.decode(ContainerPort, b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x80\x80\x80\x80\x10")
     assert (port.container_port, port.host_port) == (-1, 0)
 
 
-def test_text_that_is_not_utf_8_is_read_as_go_prints_it():
+def test_text_that_is_not_utf_8_is_read_as_go_prints_it() -> None:
     assert protobuf.decode(ConfigMap, b"\x12\x08\x0a\x01a\x12\x03x\xffy").data == {"a": "x\ufffdy"}
 
 
-def test_what_go_holds_by_pointer_is_written_when_it_is_set_even_to_zero():
+def test_what_go_holds_by_pointer_is_written_when_it_is_set_even_to_zero() -> None:
     service = Service(
         spec=ServiceSpec(ports=[ServicePort(target_port=0), ServicePort(target_port=""), ServicePort(app_protocol="")])
     )
@@ -379,12 +380,12 @@ def test_what_go_holds_by_pointer_is_written_when_it_is_set_even_to_zero():
     assert protobuf.encode_body(ConfigMap()).endswith(b"\x1a\0\x22\0\x2a\0\x32\0\x38\0\x42\0")
 
 
-def test_a_schema_that_allows_nothing_and_a_default_that_is_empty_are_written():
+def test_a_schema_that_allows_nothing_and_a_default_that_is_empty_are_written() -> None:
     schema = JSONSchemaProps(additional_properties=False, additional_items=True, default=0, example="", enum=[None, {}])
     assert protobuf.decode(JSONSchemaProps, protobuf.encode_body(schema)) == schema
 
 
-def test_members_of_embedded_structs_stand_in_a_message_of_their_own():
+def test_members_of_embedded_structs_stand_in_a_message_of_their_own() -> None:
     probe = Probe(tcp_socket=TCPSocketAction(port=80), period_seconds=10)
     assert protobuf.encode_body(probe)[:2] == b"\x0a\x0c"
     env = EnvVar(name="a", value_from=EnvVarSource(config_map_key_ref=from_plain_key()))
@@ -397,7 +398,7 @@ def from_plain_key():
     return from_plain(cls, {"name": "n", "key": "k", "optional": False})
 
 
-def test_raw_json_within_a_message_must_be_json_and_is_kept_without_white_space():
+def test_raw_json_within_a_message_must_be_json_and_is_kept_without_white_space() -> None:
     def entry(raw):
         return b"\x3a" + length_of(b"\x0a" + length_of(raw) + raw) + b"\x0a" + length_of(raw) + raw
 
@@ -410,13 +411,13 @@ def test_raw_json_within_a_message_must_be_json_and_is_kept_without_white_space(
         protobuf.decode(ManagedFieldsEntry, entry(b"{"))
 
 
-def test_a_quantity_that_cannot_be_read_is_refused():
+def test_a_quantity_that_cannot_be_read_is_refused() -> None:
     limits = b"\x0a\x09\x0a\x01a\x12\x04\x0a\x02xx"
     with pytest.raises(protobuf.DecodeError, match="quantities must match the regular expression"):
         protobuf.decode(Container, b"\x42" + length_of(limits) + limits)
 
 
-def test_kinds_without_a_protobuf_form_say_so():
+def test_kinds_without_a_protobuf_form_say_so() -> None:
     with pytest.raises(protobuf.NotMarshalableError) as caught:
         protobuf.encode(Table(), GroupVersionKind("meta.k8s.io", "v1", "Table"))
     assert str(caught.value) == (
@@ -425,7 +426,7 @@ def test_kinds_without_a_protobuf_form_say_so():
     )
 
 
-def test_an_object_is_not_changed_by_writing_and_shares_nothing_with_what_was_read():
+def test_an_object_is_not_changed_by_writing_and_shares_nothing_with_what_was_read() -> None:
     deployment = Deployment(metadata=ObjectMeta(name="a"))
     body = protobuf.encode_body(deployment)
     assert protobuf.encode_body(deployment) == body
@@ -435,11 +436,11 @@ def test_an_object_is_not_changed_by_writing_and_shares_nothing_with_what_was_re
 
 
 @pytest.mark.parametrize("length", [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152])
-def test_the_length_of_an_item_is_known_before_it_is_made(length):
+def test_the_length_of_an_item_is_known_before_it_is_made(length: int) -> None:
     assert protobuf.list_item_size(bytes(length)) == len(protobuf.list_item(bytes(length)))
 
 
-def test_an_empty_list_has_no_items():
+def test_an_empty_list_has_no_items() -> None:
     message = protobuf.list_head(ListMeta(resource_version="7"))
     document = protobuf.envelope(message, CONFIG_MAP._replace(kind="ConfigMapList"))
     found = protobuf.decode_object(classes_of("", "v1")["ConfigMapList"], document)
@@ -447,6 +448,6 @@ def test_an_empty_list_has_no_items():
     assert not found.items
 
 
-def test_pod_specs_keep_their_containers_in_order():
+def test_pod_specs_keep_their_containers_in_order() -> None:
     spec = PodSpec(containers=[Container(name=name) for name in "cab"])
     assert [each.name for each in protobuf.decode(PodSpec, protobuf.encode_body(spec)).containers] == ["c", "a", "b"]

@@ -62,36 +62,36 @@ def judge(case: dict[str, Any]) -> None:
 
 
 @cases("maps")
-def test_objects(case):
+def test_objects(case) -> None:
     judge(case)
 
 
 @cases("retain_keys")
-def test_retain_keys(case):
+def test_retain_keys(case) -> None:
     judge(case)
 
 
 @cases("merged_lists")
-def test_lists_with_a_merge_key(case):
+def test_lists_with_a_merge_key(case) -> None:
     judge(case)
 
 
 @cases("item_directives")
-def test_patch_directives_of_items(case):
+def test_patch_directives_of_items(case) -> None:
     judge(case)
 
 
 @cases("primitive_lists")
-def test_lists_of_text(case):
+def test_lists_of_text(case) -> None:
     judge(case)
 
 
 @cases("set_element_order")
-def test_set_element_order(case):
+def test_set_element_order(case) -> None:
     judge(case)
 
 
-def test_every_recorded_section_is_judged():
+def test_every_recorded_section_is_judged() -> None:
     assert set(RECORDED) == {
         "maps",
         "retain_keys",
@@ -114,20 +114,20 @@ def test_every_recorded_section_is_judged():
         {"$retainKeys": [{}]},
     ],
 )
-def test_what_go_cannot_compare_is_refused(patch):
+def test_what_go_cannot_compare_is_refused(patch: dict[str, Any]) -> None:
     with pytest.raises(StatusError) as caught:
         patched(DOCUMENTS["dep"], {"spec": {"template": {"spec": patch}}})
     assert caught.value.code == 400
     assert "neither text nor a number" in caught.value.message
 
 
-def test_a_list_that_starts_with_null_is_refused():
+def test_a_list_that_starts_with_null_is_refused() -> None:
     with pytest.raises(StatusError) as caught:
         patched({"metadata": {"finalizers": []}}, {"metadata": {"finalizers": [None]}})
     assert caught.value.code == 400
 
 
-def test_a_patch_that_is_too_deep_is_refused():
+def test_a_patch_that_is_too_deep_is_refused() -> None:
     deep: Any = {}
     for _ in range(50_000):
         deep = {"a": deep}
@@ -138,7 +138,7 @@ def test_a_patch_that_is_too_deep_is_refused():
         deep = deep["a"]
 
 
-def test_long_lists_take_no_longer_than_they_must():
+def test_long_lists_take_no_longer_than_they_must() -> None:
     names = [f"example.com/{number}" for number in range(20_000)]
     directives = {"$deleteFromPrimitiveList/finalizers": names[:10], "$setElementOrder/finalizers": names[::-1]}
     found = patched({"metadata": {"finalizers": names}}, {"metadata": {**directives, "finalizers": names[::-1]}})
@@ -203,31 +203,31 @@ def difference_of_items(name: str, key: str, before: list[Any], after: list[Any]
 
 
 @given(DEPLOYMENTS, DEPLOYMENTS)
-def test_a_difference_applied_gives_what_it_was_made_for(before, after):
+def test_a_difference_applied_gives_what_it_was_made_for(before: Any, after: Any) -> None:
     assert patched(before, difference(before, after)) == after
 
 
 @given(DEPLOYMENTS, DEPLOYMENTS)
-def test_a_patch_applied_again_changes_nothing(before, after):
+def test_a_patch_applied_again_changes_nothing(before: Any, after: Any) -> None:
     patch = difference(before, after)
     once = patched(before, patch)
     assert patched(once, patch) == once
 
 
 @given(DEPLOYMENTS, DEPLOYMENTS)
-def test_a_document_is_a_patch_that_applied_again_changes_nothing(document, other):
+def test_a_document_is_a_patch_that_applied_again_changes_nothing(document: Any, other: Any) -> None:
     once = patched(document, other)
     assert patched(once, other) == once
 
 
 @given(DEPLOYMENTS)
-def test_an_empty_patch_and_the_document_itself_change_nothing(document):
+def test_an_empty_patch_and_the_document_itself_change_nothing(document: Any) -> None:
     assert patched(document, {}) == document
     assert patched(document, document) == document
 
 
 @given(CONTAINERS, CONTAINERS, st.permutations(["a", "b", "c", "d", "e"]))
-def test_the_order_given_is_that_of_the_result(before, changes, order):
+def test_the_order_given_is_that_of_the_result(before: Any, changes: Any, order: Any) -> None:
     directive = {"$setElementOrder/containers": [{"name": name} for name in order]}
     sent = sorted(changes, key=lambda each: order.index(each["name"]))
     patch = {"spec": {"template": {"spec": {**directive, "containers": sent}}}}
@@ -238,7 +238,7 @@ def test_the_order_given_is_that_of_the_result(before, changes, order):
 
 
 @given(CONTAINERS, CONTAINERS)
-def test_items_of_the_patch_and_of_the_server_keep_their_orders(before, changes):
+def test_items_of_the_patch_and_of_the_server_keep_their_orders(before: Any, changes: Any) -> None:
     document = {"spec": {"template": {"spec": {"containers": before}}}}
     found = patched(document, {"spec": {"template": {"spec": {"containers": changes}}}})
     names = [each["name"] for each in found["spec"]["template"]["spec"]["containers"]]
@@ -249,7 +249,7 @@ def test_items_of_the_patch_and_of_the_server_keep_their_orders(before, changes)
 
 
 @given(CONTAINERS, NAMES)
-def test_what_is_deleted_is_gone_and_nothing_else(before, name):
+def test_what_is_deleted_is_gone_and_nothing_else(before: Any, name: Any) -> None:
     document = {"spec": {"template": {"spec": {"containers": before}}}}
     patch = {"spec": {"template": {"spec": {"containers": [{"name": name, "$patch": "delete"}]}}}}
     found = patched(document, patch)["spec"]["template"]["spec"]["containers"]
@@ -257,7 +257,7 @@ def test_what_is_deleted_is_gone_and_nothing_else(before, name):
 
 
 @given(DEPLOYMENTS, LABELS)
-def test_a_replaced_object_is_the_one_sent(document, labels):
+def test_a_replaced_object_is_the_one_sent(document: Any, labels: Any) -> None:
     patch = {"metadata": {"labels": {"$patch": "replace", **labels}}}
     before = copy.deepcopy(document)
     before.setdefault("metadata", {}).setdefault("labels", {})

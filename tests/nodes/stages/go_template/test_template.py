@@ -29,7 +29,7 @@ def test_a_template_makes_what_go_makes_of_it(case: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "reported"),
     [
         ("a\n{{ none }}", 'line 2: function "none" not defined'),
         ("{{ $x }}", 'line 1: undefined variable "$x"'),
@@ -40,10 +40,10 @@ def test_a_template_makes_what_go_makes_of_it(case: dict[str, str]) -> None:
         ("{{ .s ! }}", "line 1: unexpected '!' in an action"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(template: str, told: str) -> None:
+def test_errors_are_reported_with_their_line(template: str, reported: str) -> None:
     with pytest.raises(TemplateError) as refused:
         Template(template, {}).render(data_of(DATA))
-    assert str(refused.value) == told
+    assert str(refused.value) == reported
 
 
 def test_functions_of_ones_own_take_values_and_give_one() -> None:
@@ -68,13 +68,13 @@ def test_functions_of_ones_own_take_values_and_give_one() -> None:
     ],
 )
 def test_what_would_have_no_end_ends_soon(template: str) -> None:
-    began = time.process_time()
+    started_at = time.process_time()
     if template == "(" * 10_000:
         assert Template(template, {}).render(None) == template
     else:
         with pytest.raises(TemplateError):
             Template(template, {}).render(None)
-    assert time.process_time() - began < 2
+    assert time.process_time() - started_at < 2
 
 
 def test_numbers_stay_as_they_are_written() -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from ipaddress import ip_network
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,7 +66,7 @@ class Cluster:
 
 
 @pytest.fixture
-async def cluster(keys_folder, monkeypatch) -> AsyncIterator[Cluster]:
+async def cluster(keys_folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
     monkeypatch.setattr("steersman.controlplane.upkeep.Upkeep.follow", lambda self: None)
     monkeypatch.setattr("steersman.controlplane.upkeep.Upkeep.install", lambda self: None)
     plane = ControlPlane(Options(data_dir=keys_folder, listen=False, storage="memory", advertise_address="192.0.2.1"))

@@ -48,7 +48,7 @@ async def add_slice(client: Client, name: str, endpoints: list[dict[str, Any]], 
     assert answer.status == 201, answer.body
 
 
-async def test_an_endpoint_that_is_ready(client):
+async def test_an_endpoint_that_is_ready(client: Client) -> None:
     await make(client)
     await add_slice(client, "none", [])
     await add_slice(client, "no-port", [{"addresses": ["10.1.0.9"]}], ports=[{"name": "other", "port": 1}])
@@ -58,19 +58,19 @@ async def test_an_endpoint_that_is_ready(client):
     assert {await located(client) for _ in range(20)} == {("10.1.0.2", 8443)}
 
 
-async def test_endpoints_of_the_first_family_come_first(client):
+async def test_endpoints_of_the_first_family_come_first(client: Client) -> None:
     await make(client)
     await add_slice(client, "six", [{"addresses": ["fd00::1"]}], addressType="IPv6")
     await add_slice(client, "four", [{"addresses": ["10.1.0.1"]}])
     assert {await located(client) for _ in range(20)} == {("10.1.0.1", 8443)}
 
 
-async def test_the_address_of_the_cluster_where_nothing_is_ready(client):
+async def test_the_address_of_the_cluster_where_nothing_is_ready(client: Client) -> None:
     spec = await make(client)
     assert await located(client) == (spec["clusterIP"], 443)
 
 
-async def test_an_external_name_at_any_port(client):
+async def test_an_external_name_at_any_port(client: Client) -> None:
     await make(client, type="ExternalName", externalName="example.com", ports=[])
     assert await located(client, 8443) == ("example.com", 8443)
 
@@ -83,7 +83,7 @@ async def test_an_external_name_at_any_port(client):
         ({"clusterIP": "None"}, 500, 'cannot route to service with ClusterIP "None"'),
     ],
 )
-async def test_services_that_lead_nowhere(client, spec, code, text):
+async def test_services_that_lead_nowhere(client: Client, spec: dict[str, Any] | None, code: int, text: str) -> None:
     if spec is not None:
         await make(client, **spec)
     with pytest.raises(StatusError) as raised:
@@ -99,14 +99,14 @@ async def test_services_that_lead_nowhere(client, spec, code, text):
         ({"type": "ExternalName", "externalName": "example.com"}, 'unsupported service type "ExternalName"'),
     ],
 )
-async def test_endpoints_only(client, spec, text):
+async def test_endpoints_only(client: Client, spec: dict[str, Any], text: str) -> None:
     await make(client, **spec)
     with pytest.raises(StatusError) as raised:
         await located(client, endpoints_only=True)
     assert raised.value.message == text
 
 
-async def test_an_endpoint_where_only_those_count(client):
+async def test_an_endpoint_where_only_those_count(client: Client) -> None:
     await make(client)
     await add_slice(client, "some", [{"addresses": ["10.1.0.2"]}])
     assert await located(client, endpoints_only=True) == ("10.1.0.2", 8443)

@@ -10,7 +10,7 @@ import pytest
 from steersman.registry.core.events import EVENTS
 from steersman.registry.core.services.endpoints import ENDPOINTS
 from steersman.registry.core.services.node_port_repair import NodePortRepair
-from steersman.registry.core.services.node_ports import KEY, NodePorts, TakenPorts, read_taken, value_of
+from steersman.registry.core.services.node_ports import KEY, NodePorts, PortBitmap, decode_bitmap, encode_bitmap
 from steersman.registry.core.services.services import SERVICES
 from steersman.registry.networking.ipaddresses import IP_ADDRESSES
 from steersman.registry.networking.servicecidrs import SERVICE_CIDRS
@@ -33,15 +33,15 @@ class Net:
 
     async def allocated(self) -> set[int]:
         stored = await self.cluster.storage.get(KEY)
-        return set(read_taken(stored.value))
+        return set(decode_bitmap(stored.value))
 
     async def store_allocation(self, ports: range, *taken: int) -> None:
         """Store an allocation of these ports, as another server would."""
-        allocation = TakenPorts(ports)
+        allocation = PortBitmap(ports)
         for port in taken:
             allocation.allocate(port)
         stored = await self.cluster.storage.get(KEY)
-        await self.cluster.storage.update(KEY, value_of(allocation), expected_revision=stored.mod_revision)
+        await self.cluster.storage.update(KEY, encode_bitmap(allocation), expected_revision=stored.mod_revision)
 
     def events(self) -> list[tuple[str, str, str]]:
         events = self.cluster.objects("", "events").list()
@@ -113,7 +113,7 @@ async def test_another_range_takes_the_place_of_the_one_before(net: Net) -> None
     await net.repair.run()
     assert await net.allocated() == {30001}
     stored = await net.cluster.storage.get(KEY)
-    assert read_taken(stored.value).ports == range(30000, 32768)
+    assert decode_bitmap(stored.value).ports == range(30000, 32768)
 
 
 async def test_what_is_outside_of_the_range_is_told(net: Net) -> None:
@@ -130,7 +130,7 @@ async def test_what_is_outside_of_the_range_is_told(net: Net) -> None:
     ]
 
 
-async def test_one_that_comes_between_is_not_lost(net: Net, monkeypatch) -> None:
+async def test_one_that_comes_between_is_not_lost(net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another server allocates a port between a repair's read and write."""
     await net.service("a", 30001)
     replace = NodePorts.replace

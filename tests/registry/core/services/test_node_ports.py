@@ -14,11 +14,11 @@ from steersman.registry.core.services.node_ports import (
     KEY,
     NodePorts,
     NoRange,
+    PortBitmap,
     PortError,
     PortOperation,
-    TakenPorts,
-    read_taken,
-    value_of,
+    decode_bitmap,
+    encode_bitmap,
 )
 from steersman.storage.memory import MemoryStorage
 
@@ -28,21 +28,21 @@ RANGE = range(30000, 32768)
 @pytest.fixture
 async def storage() -> AsyncIterator[MemoryStorage]:
     made = MemoryStorage(compaction_interval=0, lease_interval=0)
-    await made.create(KEY, value_of(TakenPorts(RANGE)))
+    await made.create(KEY, encode_bitmap(PortBitmap(RANGE)))
     yield made
     await made.close()
 
 
 def test_what_is_stored_is_what_kube_apiserver_stores() -> None:
-    taken = TakenPorts(RANGE)
+    taken = PortBitmap(RANGE)
     for port in (30007, 30100):
         taken.allocate(port)
-    value = value_of(taken)
+    value = encode_bitmap(taken)
     found = msgspec.json.decode(value)
     bitmap = base64.b64decode(found.pop("data"))
     assert found == {"kind": "RangeAllocation", "apiVersion": "v1", "metadata": {}, "range": "30000-32767"}
     assert int.from_bytes(bitmap) == 1 << 7 | 1 << 100
-    assert list(read_taken(value)) == [30007, 30100]
+    assert list(decode_bitmap(value)) == [30007, 30100]
 
 
 @pytest.mark.parametrize(
@@ -55,18 +55,18 @@ def test_what_is_stored_is_what_kube_apiserver_stores() -> None:
     ],
 )
 def test_what_kube_apiserver_has_stored_is_read(value: bytes) -> None:
-    taken = read_taken(value)
+    taken = decode_bitmap(value)
     assert (taken.ports, list(taken)) == (RANGE, [30007])
 
 
 @pytest.mark.parametrize("value", [b"{", b'{"range":"a-b"}', b'{"range":"1-99999999999999999999"}', b"k8s\x00\xff"])
 def test_what_is_no_range_is_told(value: bytes) -> None:
     with pytest.raises(ValueError, match="the stored range of node ports"):
-        read_taken(value)
+        decode_bitmap(value)
 
 
 def test_every_port_is_given_once_and_those_of_the_lower_band_last() -> None:
-    taken = TakenPorts(range(30000, 30100))
+    taken = PortBitmap(range(30000, 30100))
     given = [taken.allocate_next() for _ in range(100)]
     assert sorted(given) == list(taken.ports) == list(taken)
     assert set(given[-16:]) == set(range(30000, 30016))
@@ -80,14 +80,14 @@ async def test_two_servers_never_take_one_port(storage: MemoryStorage) -> None:
     servers = [NodePorts(RANGE, storage) for _ in range(3)]
 
     async def allocate(server: NodePorts) -> list[int]:
-        return [await server.change(TakenPorts.allocate_next) for _ in range(50)]
+        return [await server.change(PortBitmap.allocate_next) for _ in range(50)]
 
     several = await asyncio.gather(*(allocate(server) for server in servers for _ in range(2)))
     given = [port for each in several for port in each]
     assert len(given) == len(set(given)) == 300
     stored = await storage.get(KEY)
     assert stored is not None
-    assert set(read_taken(stored.value)) == set(given)
+    assert set(decode_bitmap(stored.value)) == set(given)
 
 
 async def test_what_another_server_has_taken_is_refused_and_what_it_gave_back_is_had(storage: MemoryStorage) -> None:
@@ -112,7 +112,7 @@ async def test_what_is_refused_takes_nothing(storage: MemoryStorage) -> None:
     ports = NodePorts(RANGE, storage)
     before = storage.revision
 
-    def refused(taken: TakenPorts) -> None:
+    def refused(taken: PortBitmap) -> None:
         taken.allocate(30001)
         raise plain_internal("no")
 
@@ -122,7 +122,9 @@ async def test_what_is_refused_takes_nothing(storage: MemoryStorage) -> None:
     assert storage.revision == before
 
 
-async def test_one_server_reads_what_it_has_written_no_more(storage: MemoryStorage, monkeypatch) -> None:
+async def test_one_server_reads_what_it_has_written_no_more(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ports = NodePorts(RANGE, storage)
     await ports.change(lambda taken: taken.allocate(30001))
     monkeypatch.delattr(MemoryStorage, "get")
@@ -136,19 +138,19 @@ async def test_without_a_range_there_is_nothing_to_take(storage: MemoryStorage) 
     assert stored is not None
     await storage.delete(KEY, expected_revision=stored.mod_revision)
     with pytest.raises(NoRange):
-        await NodePorts(RANGE, storage).change(TakenPorts.allocate_next)
+        await NodePorts(RANGE, storage).change(PortBitmap.allocate_next)
 
 
 async def test_servers_of_two_ranges_do_not_share_one(storage: MemoryStorage) -> None:
     with pytest.raises(PortError, match="the provided range does not match the current range"):
-        await NodePorts(range(30000, 30010), storage).change(TakenPorts.allocate_next)
+        await NodePorts(range(30000, 30010), storage).change(PortBitmap.allocate_next)
 
 
 async def test_a_dry_run_takes_nothing_and_sees_what_is_taken(storage: MemoryStorage) -> None:
     ports = NodePorts(RANGE, storage)
     await ports.change(lambda taken: taken.allocate(30007))
 
-    def attempt(taken: TakenPorts) -> list[int]:
+    def attempt(taken: PortBitmap) -> list[int]:
         operation = PortOperation(taken, dry_run=True)
         operation.allocate(30008)
         with pytest.raises(PortError, match="already allocated"):

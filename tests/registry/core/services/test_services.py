@@ -12,7 +12,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.services.allocation import _fill_node_ports
 from steersman.registry.core.services.cluster_ips import static_band as address_band
 from steersman.registry.core.services.endpoints import ENDPOINTS
-from steersman.registry.core.services.node_ports import PortOperation, TakenPorts
+from steersman.registry.core.services.node_ports import PortBitmap, PortOperation
 from steersman.registry.core.services.node_ports import static_band as port_band
 from steersman.registry.core.services.services import SERVICES
 from steersman.registry.networking.ipaddresses import IP_ADDRESSES
@@ -239,7 +239,7 @@ def test_ports_that_are_asked_for_are_found_in_one_pass() -> None:
     ports.append(ServicePort(port=1, protocol="UDP", node_port=30_007))
     made = Service(spec=ServiceSpec(type="NodePort"))
     made.spec.ports = ports
-    operation = PortOperation(TakenPorts(range(30_000, 32_768)), dry_run=False)
+    operation = PortOperation(PortBitmap(range(30_000, 32_768)), dry_run=False)
     _fill_node_ports(made, operation)
     assert (ports[0].node_port, ports[-1].node_port) == (30_007, 30_007)
     assert passes <= 2

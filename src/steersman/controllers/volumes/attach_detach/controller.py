@@ -103,8 +103,8 @@ class AttachDetach(Controller[Key]):
         self.queue.add(("node", attachment.spec.node_name))
         if new is None:
             name = attachment.metadata.name
-            for known in (self._names, self._leaving, self._outcome):
-                known.pop(name, None)
+            for outcome in (self._names, self._leaving, self._outcome):
+                outcome.pop(name, None)
             self._detaching.discard(name)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -143,7 +143,7 @@ class AttachDetach(Controller[Key]):
 
     async def _sync_volume(self, name: str) -> None:
         volume = self._objects.volumes.get("", name)
-        wanted = {} if volume is None else self._objects.desired_nodes(volume)
+        desired = {} if volume is None else self._objects.desired_nodes(volume)
         attached: set[str] = set()
         for attachment in self._objects.attachments_of(name):
             node = attachment.spec.node_name
@@ -153,14 +153,14 @@ class AttachDetach(Controller[Key]):
                     continue  # an attachment by another component
                 self._names[attachment.metadata.name] = unique_name(csi)
             attached.add(node)
-            if volume is not None and node in wanted and not attachment.metadata.deletion_timestamp:
-                self._keep_attached(attachment, volume, wanted[node])
-            elif node not in wanted and attachment.metadata.name in self._names:
+            if volume is not None and node in desired and not attachment.metadata.deletion_timestamp:
+                self._keep_attached(attachment, volume, desired[node])
+            elif node not in desired and attachment.metadata.name in self._names:
                 await self._detach(attachment)
-        self._multi_attach_reported[name] = self._multi_attach_reported.get(name, set()) & wanted.keys()
+        self._multi_attach_reported[name] = self._multi_attach_reported.get(name, set()) & desired.keys()
         if not self._multi_attach_reported[name]:
             del self._multi_attach_reported[name]
-        for node, pods in wanted.items():
+        for node, pods in desired.items():
             assert volume is not None
             if node in attached:
                 continue
@@ -200,15 +200,15 @@ class AttachDetach(Controller[Key]):
         """Return True if an outcome is to be reported. A lasting failure is reported again after growing pauses."""
         now = asyncio.get_running_loop().time()
         name = attachment.metadata.name
-        known = self._outcome.get(name)
-        if known is None or known.why != why:
-            known = self._outcome[name] = _Outcome(why)
-        elif not why or now < known.next_report:
+        outcome = self._outcome.get(name)
+        if outcome is None or outcome.why != why:
+            outcome = self._outcome[name] = _Outcome(why)
+        elif not why or now < outcome.next_report:
             return False
         if why:
-            known.next_report = now + known.wait
-            self.queue.add_after(("volume", volume_of(attachment)), known.wait)
-            known.wait = min(2 * known.wait, _LONGEST_WAIT)
+            outcome.next_report = now + outcome.wait
+            self.queue.add_after(("volume", volume_of(attachment)), outcome.wait)
+            outcome.wait = min(2 * outcome.wait, _LONGEST_WAIT)
         return True
 
     async def _detach(self, attachment: VolumeAttachment) -> None:
@@ -250,10 +250,10 @@ class AttachDetach(Controller[Key]):
             and not each.metadata.deletion_timestamp
         }
         others = [each for each in node.status.volumes_attached if not is_csi_name(each.name)]
-        wanted = [*others, *(AttachedVolume(name=each, device_path="") for each in sorted(names))]
-        if {each.name for each in wanted} == {each.name for each in node.status.volumes_attached}:
+        attached = [*others, *(AttachedVolume(name=each, device_path="") for each in sorted(names))]
+        if {each.name for each in attached} == {each.name for each in node.status.volumes_attached}:
             return node
-        patch = {"status": {"volumesAttached": [to_plain(each) for each in wanted] or None}}
+        patch = {"status": {"volumesAttached": [to_plain(each) for each in attached] or None}}
         with ignoring(is_not_found):
             return await self.client.patch(NODES, name, "", patch, subresource="status")
         return None

@@ -41,14 +41,14 @@ class ClaimSync:
 
     def __init__(
         self,
-        known: LatestObjects,
+        latest: LatestObjects,
         writer: Writer,
         recorder: Recorder,
         classes: Informer[StorageClass],
         default: DefaultClass,
         pods: Informer[Pod],
     ) -> None:
-        self._latest = known
+        self._latest = latest
         self._writer = writer
         self._recorder = recorder
         self._classes = classes
@@ -190,8 +190,8 @@ class ClaimSync:
             return
         annotations = claim.metadata.annotations
         if annotations.get(STORAGE_PROVISIONER) != provisioner:
-            wanted = {**annotations, BETA_STORAGE_PROVISIONER: provisioner, STORAGE_PROVISIONER: provisioner}
-            claim = await self._writer.put_claim(_annotated(claim, migrate(wanted, provisioner)))
+            desired = {**annotations, BETA_STORAGE_PROVISIONER: provisioner, STORAGE_PROVISIONER: provisioner}
+            claim = await self._writer.put_claim(_annotated(claim, migrate(desired, provisioner)))
         refusal = refusal_of(provisioner)
         if refusal:
             self._record_event(claim, "Warning", "ProvisioningFailed", refusal)

@@ -28,16 +28,16 @@ class LatestObjects:
     def record_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Record a claim in the response to a write, and return it."""
         key = key_of(claim)
-        told = self._claims.get(*key)
-        if told is not None and _version(told) < _version(claim):
+        cached = self._claims.get(*key)
+        if cached is not None and _version(cached) < _version(claim):
             self._written_claims[key] = claim
         return claim
 
     def record_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Record a volume in the response to a write, and return it."""
         name = volume.metadata.name
-        told = self._volumes.get("", name)
-        if told is not None and _version(told) < _version(volume):
+        cached = self._volumes.get("", name)
+        if cached is not None and _version(cached) < _version(volume):
             self._written_volumes[name] = volume
             self.available.put(volume)
         return volume

@@ -46,7 +46,7 @@ class Available:
             self._reserved.setdefault((ref.namespace, ref.name), {})[volume.metadata.name] = None
         elif _is_free(volume):
             of_kind = self._kinds.setdefault(_kind(volume), _VolumesOfKind())
-            insort(of_kind.by_modes.setdefault(_modes(volume), []), _sized(volume))
+            insort(of_kind.by_modes.setdefault(_modes(volume), []), _size_and_name(volume))
 
     def discard(self, name: str) -> None:
         """Remove a volume."""
@@ -61,7 +61,7 @@ class Available:
             if not meant:
                 del self._reserved[key]
         elif _is_free(volume):
-            kind, modes, sized = _kind(volume), _modes(volume), _sized(volume)
+            kind, modes, sized = _kind(volume), _modes(volume), _size_and_name(volume)
             of_kind = self._kinds[kind]
             volumes = of_kind.by_modes[modes]
             del volumes[bisect_left(volumes, sized)]
@@ -85,9 +85,9 @@ class Available:
         selector = None if claim.spec.selector is None else await compile_selector(claim.spec.selector)
         time_slice = TimeSlice()
         of_kind = self._kinds.get(_kind(claim))
-        wanted = set(claim.spec.access_modes)
+        desired = set(claim.spec.access_modes)
         for modes in sorted(of_kind.by_modes, key=len) if of_kind is not None else ():
-            if not wanted <= set(modes):
+            if not desired <= set(modes):
                 continue
             assert of_kind is not None
             sizes = of_kind.by_modes.get(modes, [])
@@ -112,7 +112,7 @@ def _is_free(volume: PersistentVolume) -> bool:
 def _satisfies_reservation(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Return True if a reserved volume satisfies its claim; class and labels need not match."""
     return (
-        _sized(volume)[0] >= _requested_size(claim)
+        _size_and_name(volume)[0] >= _requested_size(claim)
         and _kind(volume)[1:] == _kind(claim)[1:]
         and not volume.metadata.deletion_timestamp
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
@@ -144,7 +144,7 @@ def _modes(volume: PersistentVolume) -> tuple[str, ...]:
     return tuple(sorted(set(volume.spec.access_modes)))
 
 
-def _sized(volume: PersistentVolume) -> _Sized:
+def _size_and_name(volume: PersistentVolume) -> _Sized:
     return parse(storage_of(volume.spec.capacity)).nanos(), volume.metadata.name
 
 

@@ -93,8 +93,8 @@ def is_deleted_here(volume: PersistentVolume) -> bool:
     spec = volume.spec
     if spec.host_path is not None:
         return True
-    known = (spec.nfs, spec.fc, spec.iscsi)
-    kind = "deletable volume" if any(each is not None for each in known) else "volume"
+    supported = (spec.nfs, spec.fc, spec.iscsi)
+    kind = "deletable volume" if any(each is not None for each in supported) else "volume"
     raise NoPlugin(f'error getting deleter volume plugin for volume "{volume.metadata.name}": no {kind} plugin matched')
 
 

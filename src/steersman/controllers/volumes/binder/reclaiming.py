@@ -30,9 +30,9 @@ IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
 class Reclaimer:
     """Retains, deletes or recycles volumes by their reclaim policy. Its methods raise StatusError, Unreachable."""
 
-    def __init__(self, client: Client, known: LatestObjects, writer: Writer, recorder: Recorder) -> None:
+    def __init__(self, client: Client, latest: LatestObjects, writer: Writer, recorder: Recorder) -> None:
         self._client = client
-        self._latest = known
+        self._latest = latest
         self._writer = writer
         self._recorder = recorder
         self._recycler = Recycler(client)
@@ -67,8 +67,8 @@ class Reclaimer:
             await self._fail(volume, "VolumeFailedDelete", str(error))
             return
         if IN_TREE_FINALIZER in current.metadata.finalizers:
-            kept = [each for each in current.metadata.finalizers if each != IN_TREE_FINALIZER]
-            current = await self._writer.put_volume(_with_finalizers(current, kept))
+            finalizers = [each for each in current.metadata.finalizers if each != IN_TREE_FINALIZER]
+            current = await self._writer.put_volume(_with_finalizers(current, finalizers))
         with ignoring(is_not_found):
             await self._client.delete(PERSISTENT_VOLUMES, volume.metadata.name)
 
@@ -105,14 +105,14 @@ def with_required_finalizers(volume: PersistentVolume) -> PersistentVolume:
     finalizers = volume.metadata.finalizers
     provisioner = volume.metadata.annotations.get(PROVISIONED_BY, "")
     if driver_of(provisioner):
-        wanted = [each for each in finalizers if each != IN_TREE_FINALIZER]
+        required = [each for each in finalizers if each != IN_TREE_FINALIZER]
     elif provisioner.startswith("kubernetes.io/"):
-        wanted = [each for each in finalizers if each not in (IN_TREE_FINALIZER, PROVISIONER_FINALIZER)]
+        required = [each for each in finalizers if each not in (IN_TREE_FINALIZER, PROVISIONER_FINALIZER)]
         if volume.spec.persistent_volume_reclaim_policy == "Delete":
-            wanted.append(IN_TREE_FINALIZER)
+            required.append(IN_TREE_FINALIZER)
     else:
         return volume
-    return volume if sorted(wanted) == sorted(finalizers) else _with_finalizers(volume, wanted)
+    return volume if sorted(required) == sorted(finalizers) else _with_finalizers(volume, required)
 
 
 def _with_finalizers(volume: PersistentVolume, finalizers: list[str]) -> PersistentVolume:

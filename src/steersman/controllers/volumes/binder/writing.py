@@ -27,9 +27,9 @@ _YES: Final = "yes"
 class Writer:
     """Writes claims and volumes, but only if something changes. Its methods raise StatusError, Unreachable, TryLater."""
 
-    def __init__(self, client: Client, known: LatestObjects) -> None:
+    def __init__(self, client: Client, latest: LatestObjects) -> None:
         self._client = client
-        self._latest = known
+        self._latest = latest
 
     async def put_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Update a claim and return it as stored."""
@@ -64,8 +64,8 @@ class Writer:
         bound = _volume_for(volume, claim)
         volume = bound if bound is volume else await self.put_volume(bound)
         volume = await self.put_volume_phase(volume, "Bound")
-        wanted = _claim_for(claim, volume)
-        claim = wanted if wanted is claim else await self.put_claim(wanted)
+        desired = _claim_for(claim, volume)
+        claim = desired if desired is claim else await self.put_claim(desired)
         await self.put_claim_phase(claim, "Bound", volume)
 
     async def unbind(self, volume: PersistentVolume) -> None:

@@ -49,8 +49,8 @@ class Attacher(DriverComponent[str]):
                 finalizers=[*metadata.finalizers, _FINALIZER],
                 annotations={**metadata.annotations, _NODE_ID: attachment.spec.node_name},
             )
-            kept = msgspec.structs.replace(attachment, metadata=metadata)
-            attachment = await self.client.update(VOLUME_ATTACHMENTS, kept)
+            updated = msgspec.structs.replace(attachment, metadata=metadata)
+            attachment = await self.client.update(VOLUME_ATTACHMENTS, updated)
         await self.client.patch(
             VOLUME_ATTACHMENTS, metadata.name, "", {"status": {"attached": True}}, subresource="status"
         )

@@ -50,12 +50,12 @@ class Modifier(ClaimComponent):
         if not _needs_modification(claim):
             return
         name = attributes_class_of(claim)
-        wanted = self._classes.get("", name)
-        if wanted is not None and wanted.driver_name == DRIVER:
+        attributes_class = self._classes.get("", name)
+        if attributes_class is not None and attributes_class.driver_name == DRIVER:
             await self._modify(claim, volume, name)
         elif claim.status.modify_volume_status != _state(name, "Pending"):
             await self.put_status(claim, modify_volume_status=_state(name, "Pending"))
-            why = "does not exist" if wanted is None else "is not of this driver"
+            why = "does not exist" if attributes_class is None else "is not of this driver"
             self.record_event(claim, "VolumeModifyFailed", f"VAC {name} {why}.", "Warning")
 
     async def _modify(self, claim: PersistentVolumeClaim, volume: PersistentVolume, name: str) -> None:
@@ -81,8 +81,11 @@ class Modifier(ClaimComponent):
 
 def _needs_modification(claim: PersistentVolumeClaim) -> bool:
     """Return True if a bound claim requests another class than its volume has."""
-    wanted = attributes_class_of(claim)
-    return claim.status.phase == "Bound" and wanted not in ("", claim.status.current_volume_attributes_class_name or "")
+    attributes_class = attributes_class_of(claim)
+    return claim.status.phase == "Bound" and attributes_class not in (
+        "",
+        claim.status.current_volume_attributes_class_name or "",
+    )
 
 
 def _state(name: str, status: str) -> ModifyVolumeStatus:

@@ -120,8 +120,8 @@ class Provisioner(DriverComponent[Key]):
             if not volume.metadata.deletion_timestamp:
                 await self.client.delete(PERSISTENT_VOLUMES, name)
                 return  # the change of the deleted volume queues it again, to remove the finalizer
-            kept = [each for each in volume.metadata.finalizers if each != PROVISIONER_FINALIZER]
-            metadata = msgspec.structs.replace(volume.metadata, finalizers=kept)
+            finalizers = [each for each in volume.metadata.finalizers if each != PROVISIONER_FINALIZER]
+            metadata = msgspec.structs.replace(volume.metadata, finalizers=finalizers)
             await self.client.update(PERSISTENT_VOLUMES, msgspec.structs.replace(volume, metadata=metadata))
 
 
@@ -184,7 +184,9 @@ def _affinity(storage_class: StorageClass, node: Node | None) -> VolumeNodeAffin
             each.key: labels.get(each.key, "") if node is not None else (each.values or [""])[0] for each in expressions
         }
         if all(chosen[each.key] in (each.values or ()) for each in expressions):
-            wanted = [NodeSelectorRequirement(key=key, operator="In", values=[chosen[key]]) for key in sorted(chosen)]
-            terms = [NodeSelectorTerm(match_expressions=wanted)]
+            requirements = [
+                NodeSelectorRequirement(key=key, operator="In", values=[chosen[key]]) for key in sorted(chosen)
+            ]
+            terms = [NodeSelectorTerm(match_expressions=requirements)]
             return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
     return None

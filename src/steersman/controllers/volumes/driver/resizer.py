@@ -76,12 +76,12 @@ class Resizer(ClaimComponent):
         self, claim: PersistentVolumeClaim, resource_status: str, condition: str, message: str
     ) -> PersistentVolumeClaim:
         now = times.now()
-        said = PersistentVolumeClaimCondition(
+        resizing = PersistentVolumeClaimCondition(
             type=condition, status="True", last_transition_time=now, last_probe_time=None, message=message
         )
         return await self.put_status(
             claim,
-            conditions=[*without_conditions(claim.status.conditions, *_RESIZING), said],
+            conditions=[*without_conditions(claim.status.conditions, *_RESIZING), resizing],
             allocated_resources={"storage": storage_of(claim.spec.resources.requests)},
             allocated_resource_statuses={"storage": resource_status},
         )

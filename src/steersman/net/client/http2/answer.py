@@ -81,7 +81,7 @@ class ClientStream(ABC):
         """Future of a sender that waits for window."""
         self._connection = connection
 
-    def take_head(self, fields: Fields, *, ends: bool) -> None:
+    def on_head(self, fields: Fields, *, ends: bool) -> None:
         """Process a head, which is the final one unless its status is 1xx. Raises StreamFault."""
         status, headers = _head(self.id, fields)
         if 100 <= status < 200:
@@ -92,17 +92,17 @@ class ClientStream(ABC):
         self.status, self.headers = status, headers
         self.has_head = True
         if ends:
-            self.take_end()
+            self.on_end()
 
     @abstractmethod
-    def take_data(self, data: bytes) -> None:
+    def on_data(self, data: bytes) -> None:
         """Process a piece of the body, after the head. Raises StreamFault."""
 
     @abstractmethod
-    def take_trailers(self, fields: Fields) -> None:
+    def on_trailers(self, fields: Fields) -> None:
         """Process the trailers."""
 
-    def take_end(self) -> None:
+    def on_end(self) -> None:
         """Mark the end of the received half of the stream."""
         self.remote_closed = True
 
@@ -142,8 +142,8 @@ class Http2Answer(ClientStream, Answer):
         """Wait for the head. Raises BadAnswer."""
         await self._begun
 
-    def take_head(self, fields: Fields, *, ends: bool) -> None:
-        super().take_head(fields, ends=ends)
+    def on_head(self, fields: Fields, *, ends: bool) -> None:
+        super().on_head(fields, ends=ends)
         if not self.has_head:
             return
         lengths = [value for name, value in self.headers if name == "content-length"]
@@ -153,16 +153,16 @@ class Http2Answer(ClientStream, Answer):
         if not self._begun.done():
             self._begun.set_result(None)
 
-    def take_data(self, data: bytes) -> None:
+    def on_data(self, data: bytes) -> None:
         if self._has_no_body:
             raise StreamFault(self.id, ErrorCode.PROTOCOL_ERROR, "protocol error: received DATA on a HEAD request")
         self._body.feed(data)
 
-    def take_trailers(self, fields: Fields) -> None:
+    def on_trailers(self, fields: Fields) -> None:
         """Ignore the trailers: no caller uses trailers of HTTP."""
 
-    def take_end(self) -> None:
-        super().take_end()
+    def on_end(self) -> None:
+        super().on_end()
         self._body.finish()
 
     def fail(self, error: BadAnswer) -> None:

@@ -54,7 +54,7 @@ _fields: Final = FieldCache(hpack.field)
 class Http2Connection(Sending):
     """A connection shared by concurrent requests; it takes over an UpgradedConnection.
 
-    `when_gone` is called once the connection accepts no more requests. `when_room` is called when the connection
+    `when_gone` is called once the connection accepts no more requests. `on_capacity` is called when the connection
     accepts a request again after `filled`.
     """
 
@@ -64,12 +64,12 @@ class Http2Connection(Sending):
         self,
         connection: UpgradedConnection,
         when_gone: Callable[[Http2Connection], None] | None = None,
-        when_room: Callable[[Http2Connection], None] | None = None,
+        on_capacity: Callable[[Http2Connection], None] | None = None,
         health: Health | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(loop)
-        self._when_room = when_room
+        self._on_capacity = on_capacity
         self._when_gone = when_gone
         self._health = health or health_of_environment()
         self._decoder = FieldDecoder(MAX_HEAD_BYTES, MAX_FIELDS)
@@ -196,16 +196,16 @@ class Http2Connection(Sending):
             if self.is_leaving:
                 self.close()
                 return
-        self._tell_of_room()
+        self._notify_capacity()
 
-    def _tell_of_room(self) -> None:
+    def _notify_capacity(self) -> None:
         if self._is_full and self.has_capacity:
             self._is_full = False
             self._wake()
-            if self._when_room is not None:
-                self._when_room(self)
+            if self._on_capacity is not None:
+                self._on_capacity(self)
 
-    def _tell_of_end(self) -> None:
+    def _notify_end(self) -> None:
         self._wake()
         if self._when_gone is not None:
             self._when_gone(self)
@@ -217,7 +217,7 @@ class Http2Connection(Sending):
                 waiter.set_result(None)
 
     def filled(self) -> None:
-        """Request a call of `when_room` once the connection accepts a request again."""
+        """Request a call of `on_capacity` once the connection accepts a request again."""
         self._is_full = True
 
     async def wait_for_capacity(self) -> None:
@@ -275,23 +275,23 @@ class Http2Connection(Sending):
     def ignores_data(self, stream_id: int, *, ends: bool) -> bool:
         return True
 
-    def take_data(self, stream: ClientStream, data: bytes, size: int, *, ends: bool) -> None:
+    def on_data(self, stream: ClientStream, data: bytes, size: int, *, ends: bool) -> None:
         self.give_back(size)
         if len(data) < size:
             self.consumed(stream, size - len(data))
         if data:
             if not stream.has_head:
                 raise _broken(stream.id, "received DATA before a HEADERS frame")
-            stream.take_data(data)
+            stream.on_data(data)
         if ends:
             self._ended(stream)
 
     def _ended(self, stream: ClientStream) -> None:
-        stream.take_end()
+        stream.on_end()
         if stream.is_sent:
             self.forget(stream)
 
-    def take_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
+    def on_header_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         if self.is_idle(stream_id):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on an idle stream")
         try:
@@ -307,18 +307,18 @@ class Http2Connection(Sending):
         if stream.has_head:
             if not ends:
                 raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "trailers without END_STREAM")
-            stream.take_trailers(fields)
+            stream.on_trailers(fields)
             self._ended(stream)
             return
         if self._decoder.is_over(fields):
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, self.header_too_large)
-        stream.take_head(fields, ends=ends)
+        stream.on_head(fields, ends=ends)
         if stream.interim > MAX_INTERIM:
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "too many 1xx informational responses")
         if ends and stream.is_sent:
             self.forget(stream)
 
-    def take_reset(self, stream_id: int, code: int) -> None:
+    def on_reset(self, stream_id: int, code: int) -> None:
         stream = self.streams.get(stream_id)
         if stream is None:
             self._control.spend()
@@ -332,15 +332,15 @@ class Http2Connection(Sending):
             stream.fail(StreamReset(text, code))
         self.forget(stream)
 
-    def take_settings(self, settings: dict[int, int]) -> None:
+    def on_settings(self, settings: dict[int, int]) -> None:
         most = settings.get(Setting.MAX_CONCURRENT_STREAMS)
         if most is None and not self._settings_seen:
             most = MOST_STREAMS
         if most is not None:
             self._most_streams = most
-            self._tell_of_room()
+            self._notify_capacity()
 
-    def take_ping(self, payload: bytes, *, is_answer: bool) -> None:
+    def on_ping(self, payload: bytes, *, is_answer: bool) -> None:
         if not is_answer:
             if payload == _BANDWIDTH_PING and self._measured is None:
                 self._measured = self._loop.call_later(BANDWIDTH_SECONDS, self._answer_measured)
@@ -352,13 +352,13 @@ class Http2Connection(Sending):
             self._timer.cancel()
             self._tick()  # restarts the read-idle time
         self._pending_resets = 0
-        self._tell_of_room()
+        self._notify_capacity()
 
     def _answer_measured(self) -> None:
         self._measured = None
         self._answer_ping(_BANDWIDTH_PING)
 
-    def take_goaway(self, payload: bytes) -> None:
+    def on_goaway(self, payload: bytes) -> None:
         """Fail streams above the last processed id, which may be retried elsewhere, and wait for the others."""
         last, code = int.from_bytes(payload[:4]) & frames.MAX_WINDOW, int.from_bytes(payload[4:8])
         before = self._goaway
@@ -389,7 +389,7 @@ class Http2Connection(Sending):
     def _leave(self) -> None:
         """Accept no more requests; wait for those that the other side is processing."""
         self.is_leaving = True
-        self._tell_of_end()
+        self._notify_end()
         if not self.streams:
             self.close()
 
@@ -446,7 +446,7 @@ class Http2Connection(Sending):
             each.is_forgotten = True
             each.fail(error)
         self._starved.clear()
-        self._tell_of_end()
+        self._notify_end()
 
 
 def _head_block(method: str, target: str, headers: Sequence[tuple[str, str]]) -> bytes:

@@ -112,14 +112,18 @@ def _split(separator: Value, value: Value) -> dict[str, Value]:
 
 def _splitn(separator: Value, most: Value, value: Value) -> dict[str, Value]:
     count = integer(most, "splitn")
-    given, between = text(value, "splitn"), text(separator, "splitn")
-    parts = _split_list(between, given) if count < 0 or not between else given.split(between, max(count - 1, 0))
+    given, separator_text = text(value, "splitn"), text(separator, "splitn")
+    parts = (
+        _split_list(separator_text, given)
+        if count < 0 or not separator_text
+        else given.split(separator_text, max(count - 1, 0))
+    )
     return {f"_{number}": each for number, each in enumerate(parts if count else [])}
 
 
 def _split_list(separator: Value, value: Value) -> list[Value]:
-    between, given = text(separator, "splitList"), text(value, "splitList")
-    return list(given.split(between)) if between else list(given)
+    separator_text, given = text(separator, "splitList"), text(value, "splitList")
+    return list(given.split(separator_text)) if separator_text else list(given)
 
 
 def _join(separator: Value, value: Value) -> str:

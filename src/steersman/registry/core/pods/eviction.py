@@ -90,7 +90,7 @@ class _Evictor:
         elif _is_surplus(pod, budget):
             await self._delete_unhealthy(pod, budget)
         else:
-            await self._spend(pod, budget)
+            await self._consume_budget(pod, budget)
             await self._delete(self.options)
 
     async def _delete_unguarded(self) -> core.Pod | None:
@@ -136,7 +136,7 @@ class _Evictor:
                 raise _in_progress(budget.metadata.name) from None
             raise
 
-    async def _spend(self, pod: core.Pod, budget: PodDisruptionBudget) -> None:
+    async def _consume_budget(self, pod: core.Pod, budget: PodDisruptionBudget) -> None:
         """Take one disruption from the budget. Raises StatusError 429 or 403 if it allows none."""
         if self.ctx.dry_run:
             _count_eviction(budget, pod.metadata.name)
@@ -242,14 +242,14 @@ def _count_eviction(budget: PodDisruptionBudget, pod: str) -> None:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise forbidden(_BUDGET, name, text)
     if status.disruptions_allowed == 0:
-        raise _with_cause(too_many_requests(_VIOLATION), Cause("DisruptionBudget", _why_none(budget)))
+        raise _with_cause(too_many_requests(_VIOLATION), Cause("DisruptionBudget", _denial_message(budget)))
     status.disruptions_allowed -= 1
     if status.disruptions_allowed == 0:
         _set_insufficient(budget)
     status.disrupted_pods = status.disrupted_pods | {pod: times.now()}
 
 
-def _why_none(budget: PodDisruptionBudget) -> str:
+def _denial_message(budget: PodDisruptionBudget) -> str:
     status = budget.status
     of_budget = f"The disruption budget {budget.metadata.name}"
     condition = find_condition(budget.status.conditions, "DisruptionAllowed")

@@ -27,7 +27,7 @@ from steersman.registry.pod_template.validation.pods import validate_pod_create
 from steersman.registry.pod_template.warnings import warnings_for_pod
 from steersman.registry.services import Services
 from steersman.rest.context import Context
-from steersman.rest.strategy import Strategy, keep
+from steersman.rest.strategy import Strategy, restore_fields
 
 _ALL_BUT_SPEC = ("status", "metadata")
 
@@ -127,7 +127,7 @@ class PodEphemeralContainersStrategy(PodStrategy):
 
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
         new.spec = replace(old.spec, ephemeral_containers=new.spec.ephemeral_containers)
-        keep(new, old, _ALL_BUT_SPEC)
+        restore_fields(new, old, _ALL_BUT_SPEC)
         drop_disabled_fields(new.spec, old.spec)
         Strategy.prepare_for_update(self, ctx, new, old)
 
@@ -163,7 +163,7 @@ def _keep_unresizable_fields(new: core.Pod, old: core.Pod) -> None:
         init_containers=_with_old_fields(new.spec.init_containers, old.spec.init_containers),
         resources=new.spec.resources,
     )
-    keep(new, old, _ALL_BUT_SPEC)
+    restore_fields(new, old, _ALL_BUT_SPEC)
 
 
 def _with_old_fields(containers: list[core.Container], before: list[core.Container]) -> list[core.Container]:

@@ -29,7 +29,7 @@ from steersman.registry.core.services.fields import (
 )
 from steersman.registry.core.services.ip_families import init_ip_families, prefers_dual_stack_unchanged
 from steersman.registry.core.services.node_port_repair import NodePortRepair
-from steersman.registry.core.services.node_ports import NodePorts, NoRange, PortError, PortOperation, TakenPorts
+from steersman.registry.core.services.node_ports import NodePorts, NoRange, PortBitmap, PortError, PortOperation
 from steersman.registry.services import Services
 from steersman.storage.interface import StorageUnavailable, Unreadable, Unwritable
 
@@ -51,10 +51,10 @@ def _ports_of(service: Service) -> tuple[int, ...]:
 class _Change:
     """The addresses and ports that one write of a service has allocated, and those to release once it is stored."""
 
-    __slots__ = ("ports", "released", "taken")
+    __slots__ = ("allocated", "ports", "released")
 
     def __init__(self) -> None:
-        self.taken: list[str] = []
+        self.allocated: list[str] = []
         self.released: list[str] = []
         self.ports: PortOperation | None = None
 
@@ -77,11 +77,11 @@ class ServiceAllocation:
         ports, before = service.spec.ports, [each.node_port for each in service.spec.ports]
         health_check = service.spec.health_check_node_port
 
-        def allocate(taken: TakenPorts) -> PortOperation:
+        def allocate(bitmap: PortBitmap) -> PortOperation:
             for port, node_port in zip(ports, before, strict=True):  # undo an earlier attempt
                 port.node_port = node_port
             service.spec.health_check_node_port = health_check
-            operation = PortOperation(taken, dry_run=dry_run)
+            operation = PortOperation(bitmap, dry_run=dry_run)
             work(operation)
             return operation
 
@@ -102,9 +102,9 @@ class ServiceAllocation:
         if not ports:
             return
 
-        def release(taken: TakenPorts) -> None:
+        def release(bitmap: PortBitmap) -> None:
             for port in ports:
-                taken.release(port)
+                bitmap.release(port)
 
         try:
             await self.node_ports.change(release)
@@ -122,7 +122,7 @@ class ServiceAllocation:
         change = _Change()
         finish = self._finish(change, dry_run=dry_run)
         try:
-            await self._fill_cluster_ips(service, namespace, change.taken, dry_run=dry_run)
+            await self._fill_cluster_ips(service, namespace, change.allocated, dry_run=dry_run)
             if has_node_ports(service) or needs_health_check(service):
                 change.ports = await self._ports(service, partial(_fill_ports, service), dry_run=dry_run)
         except StatusError:
@@ -160,24 +160,24 @@ class ServiceAllocation:
             if dry_run:
                 return
             if change.ports is not None:
-                await self._release_ports(change.ports.released if stored else change.ports.taken)
-            for address in change.released if stored else change.taken:
+                await self._release_ports(change.ports.released if stored else change.ports.allocated)
+            for address in change.released if stored else change.allocated:
                 await self.cluster_ips.release(address)
 
         return finish
 
-    async def _fill_cluster_ips(self, service: Service, namespace: str, taken: list[str], *, dry_run: bool) -> None:
+    async def _fill_cluster_ips(self, service: Service, namespace: str, allocated: list[str], *, dry_run: bool) -> None:
         """Allocate an address for each family: the requested address, or any free one."""
         spec = service.spec
         if spec.type == EXTERNAL_NAME or spec.cluster_ips[:1] == [NONE]:
             return
         spec.cluster_ips += [""] * (len(spec.ip_families) - len(spec.cluster_ips))
         for index in range(len(spec.ip_families)):
-            await self._allocate_ip(service, namespace, index, taken, dry_run=dry_run)
+            await self._allocate_ip(service, namespace, index, allocated, dry_run=dry_run)
         spec.cluster_ip = spec.cluster_ips[0]
 
     async def _allocate_ip(
-        self, service: Service, namespace: str, index: int, taken: list[str], *, dry_run: bool
+        self, service: Service, namespace: str, index: int, allocated: list[str], *, dry_run: bool
     ) -> None:
         """Allocate the address at `index`. Raises StatusError."""
         spec, name = service.spec, service.metadata.name
@@ -185,7 +185,7 @@ class ServiceAllocation:
         try:
             if requested:
                 await self.cluster_ips.allocate(namespace, name, requested, dry_run=dry_run)
-                taken.append(requested)
+                allocated.append(requested)
                 return
             found = await self.cluster_ips.allocate_next(namespace, name, spec.ip_families[index], dry_run=dry_run)
         except RangeFull as error:
@@ -194,18 +194,18 @@ class ServiceAllocation:
             what = f"IP {requested}" if requested else "IP"
             fault = invalid(_ADDRESSES, list(spec.cluster_ips), f"failed to allocate {what}: {error}")
             raise invalid_object(_KIND, name, [fault]) from error
-        taken.append(found)
+        allocated.append(found)
         spec.cluster_ips[index] = found
 
     async def _update_cluster_ips(
         self, new: Service, old: Service, namespace: str, change: _Change, *, dry_run: bool
     ) -> None:
-        before, after, taken, released = old.spec, new.spec, change.taken, change.released
+        before, after, allocated, released = old.spec, new.spec, change.allocated, change.released
         if prefers_dual_stack_unchanged(new, old):
             return
         if before.type == EXTERNAL_NAME:
             if after.type != EXTERNAL_NAME:
-                await self._fill_cluster_ips(new, namespace, taken, dry_run=dry_run)
+                await self._fill_cluster_ips(new, namespace, allocated, dry_run=dry_run)
             return
         if before.cluster_ips[:1] == [NONE]:
             return
@@ -214,7 +214,7 @@ class ServiceAllocation:
         elif len(before.ip_families) == 1 and len(after.ip_families) == 2:
             if len(after.cluster_ips) < 2:
                 after.cluster_ips.append("")
-            await self._allocate_ip(new, namespace, 1, taken, dry_run=dry_run)
+            await self._allocate_ip(new, namespace, 1, allocated, dry_run=dry_run)
         elif len(before.ip_families) == 2 and len(after.ip_families) == 1:
             released.append(before.cluster_ips[1])
 

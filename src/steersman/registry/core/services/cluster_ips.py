@@ -108,7 +108,7 @@ class ClusterIPs:
             return
         if not any(_contains(network, address) for network in await self.ranges()):
             raise AddressError(MISMATCH)
-        if not await self.hold(namespace, name, address):
+        if not await self.create_address(namespace, name, address):
             raise AddressError(ALLOCATED)
 
     async def allocate_next(self, namespace: str, name: str, family: str, *, dry_run: bool) -> str:
@@ -122,7 +122,7 @@ class ClusterIPs:
             make = IPv4Address if network.version == 4 else IPv6Address
             for number in _candidates(network):
                 address = make(number)
-                if not addresses.is_cached("", str(address)) and await self.hold(namespace, name, address):
+                if not addresses.is_cached("", str(address)) and await self.create_address(namespace, name, address):
                     return str(address)
                 await time_slice.pause_if_over()
         raise RangeFull
@@ -138,7 +138,7 @@ class ClusterIPs:
             if error.code != 404:
                 raise
 
-    async def hold(self, namespace: str, name: str, address: Address) -> bool:
+    async def create_address(self, namespace: str, name: str, address: Address) -> bool:
         """Create the IPAddress object of a service's address; return False if the address is allocated. Raises
         AddressError.
         """

@@ -96,7 +96,7 @@ def default_endpoints(endpoints: Endpoints) -> None:
             port.protocol = port.protocol or "TCP"
 
 
-def _shown(endpoints: Endpoints) -> Iterator[str]:
+def _ready_addresses(endpoints: Endpoints) -> Iterator[str]:
     """Yield the ready addresses, each combined with every port of its subset."""
     for subset in endpoints.subsets:
         if not subset.ports:
@@ -109,7 +109,7 @@ def format_endpoints(endpoints: Endpoints) -> str:
     """Return the first three addresses and the number of further ones."""
     if not endpoints.subsets:
         return "<none>"
-    text = ",".join(islice(_shown(endpoints), _SHOWN))
+    text = ",".join(islice(_ready_addresses(endpoints), _SHOWN))
     more = sum(len(subset.addresses) * (len(subset.ports) or 1) for subset in endpoints.subsets) - _SHOWN
     return f"{text} + {more} more..." if more > 0 else text
 

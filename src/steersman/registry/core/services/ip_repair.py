@@ -128,7 +128,7 @@ class ServiceIPRepair:
         if found is None:
             note = f"Cluster IP {shown} is not allocated; repairing"
             await self._report(service, "ClusterIPNotAllocated", "ClusterIPAllocation", note)
-            await self._cluster_ips.hold(metadata.namespace, metadata.name, ip_address(address))
+            await self._cluster_ips.create_address(metadata.namespace, metadata.name, ip_address(address))
             return
         parent = found.spec.parent_ref
         wrong = parent is None or parent.group != "" or parent.resource != "services"
@@ -147,7 +147,7 @@ class ServiceIPRepair:
         family = f"IPv{6 if ':' in address else 4}"
         if wrong or labels.get(MANAGED_BY_LABEL) != ALLOCATOR or labels.get(FAMILY_LABEL) != family:
             await self._cluster_ips.release(address)
-            await self._cluster_ips.hold(metadata.namespace, metadata.name, ip_address(address))
+            await self._cluster_ips.create_address(metadata.namespace, metadata.name, ip_address(address))
 
     async def _check_address(self, name: str) -> None:
         """Check that an address allocated for a service is still one of the service's addresses."""

@@ -15,10 +15,10 @@ from steersman.registry.core.services.fields import distinct_ports_of
 from steersman.registry.core.services.node_ports import (
     ALLOCATED,
     NodePorts,
+    PortBitmap,
     PortError,
-    TakenPorts,
-    read_taken,
-    text_of,
+    decode_bitmap,
+    range_text,
 )
 from steersman.registry.core.services.repair_events import RepairEvents, reference_to
 from steersman.registry.services import Services
@@ -69,32 +69,32 @@ class Finding(NamedTuple):
 class Rebuilt(NamedTuple):
     """The result of a rebuild: the ports of all Services, the inconsistencies, and allocated ports without a Service."""
 
-    taken: TakenPorts
+    bitmap: PortBitmap
     findings: list[Finding]
-    without_service: TakenPorts
+    without_service: PortBitmap
 
 
-def rebuild(ports: range, stored: TakenPorts, services: Iterable[PortsOfService]) -> Rebuilt:
+def rebuild(ports: range, stored: PortBitmap, services: Iterable[PortsOfService]) -> Rebuilt:
     """Allocate the ports of all Services anew in `ports`, and compare the result with the stored allocation."""
-    taken, without_service = TakenPorts(ports), TakenPorts(stored.ports, stored.bits)
+    bitmap, without_service = PortBitmap(ports), PortBitmap(stored.ports, stored.bits)
     findings: list[Finding] = []
     for service, own in services:
         for port in own:
             try:
-                taken.allocate(port)
+                bitmap.allocate(port)
             except PortError as error:
                 if str(error) == ALLOCATED:
                     reason, note = "PortAlreadyAllocated", "was assigned to multiple services; please recreate service"
                 else:
                     reason = "PortOutOfRange"
-                    note = f"is not within the port range {text_of(ports)}; please recreate service"
+                    note = f"is not within the port range {range_text(ports)}; please recreate service"
                 findings.append(Finding(service, reason, f"Port {port} {note}"))
                 continue
             if port in without_service:
                 without_service.release(port)
             else:
                 findings.append(Finding(service, "PortNotAllocated", f"Port {port} is not allocated; repairing"))
-    return Rebuilt(taken, findings, without_service)
+    return Rebuilt(bitmap, findings, without_service)
 
 
 class NodePortRepair:
@@ -118,20 +118,20 @@ class NodePortRepair:
             before = await available(self._node_ports.stored())
             services = self._objects("", "services")
             await services.wait_until_current()
-            stored = TakenPorts(self._range) if before is None else read_taken(before.value)
+            stored = PortBitmap(self._range) if before is None else decode_bitmap(before.value)
             rebuilt = rebuild(self._range, stored, await services.read_all("", _PORTS))
-            runs_left = dict(self._keep(rebuilt))
-            if await committed(self._stored(rebuilt.taken, before)):
+            runs_left = dict(self._postpone_releases(rebuilt))
+            if await committed(self._replace(rebuilt.bitmap, before)):
                 self._runs_left = runs_left
                 if before is not None:  # without an allocation there is nothing to be inconsistent with
                     await self._report(rebuilt.findings)
                 return
         logger.warning("the node port allocation changes too often to be checked now")
 
-    async def _stored(self, taken: TakenPorts, before: KeyValue | None) -> bool:
-        return await self._node_ports.replace(taken, before)
+    async def _replace(self, bitmap: PortBitmap, before: KeyValue | None) -> bool:
+        return await self._node_ports.replace(bitmap, before)
 
-    def _keep(self, rebuilt: Rebuilt) -> Iterator[tuple[int, int]]:
+    def _postpone_releases(self, rebuilt: Rebuilt) -> Iterator[tuple[int, int]]:
         """Keep ports without a Service allocated for some runs; yield each with the number of runs that are left."""
         for port in rebuilt.without_service:
             runs = self._runs_left.get(port, RUNS_BEFORE_RELEASE - 1)
@@ -140,8 +140,8 @@ class NodePortRepair:
                 continue
             if port not in self._runs_left:
                 logger.warning("the node port %d may have leaked: flagging for later clean up", port)
-            if port in rebuilt.taken.ports:
-                rebuilt.taken.allocate(port)
+            if port in rebuilt.bitmap.ports:
+                rebuilt.bitmap.allocate(port)
             yield port, runs - 1
 
     async def _report(self, findings: Iterable[Finding]) -> None:

@@ -50,7 +50,7 @@ def static_band(size: int) -> int:
     return 0 if size <= 16 else min(max(16, size // 32), 128)
 
 
-class TakenPorts:
+class PortBitmap:
     """The allocated ports of a range: bit n of `bits` stands for its nth port."""
 
     def __init__(self, ports: range, bits: int = 0) -> None:
@@ -70,7 +70,7 @@ class TakenPorts:
         """Allocate a port. Raises PortError."""
         if port not in self.ports:
             raise PortError(
-                f"provided port is not in the valid range. The range of valid ports is {text_of(self.ports)}"
+                f"provided port is not in the valid range. The range of valid ports is {range_text(self.ports)}"
             )
         if port in self:
             raise PortError(ALLOCATED)
@@ -108,18 +108,18 @@ def _lowest(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
 
 
-def text_of(ports: range) -> str:
+def range_text(ports: range) -> str:
     """Return a range in the form of its flag: both ends, with a dash between."""
     return f"{ports.start}-{ports.stop - 1}"
 
 
-def value_of(taken: TakenPorts) -> bytes:
+def encode_bitmap(bitmap: PortBitmap) -> bytes:
     """Return the stored value: the bits as one big-endian number in a RangeAllocation."""
-    data = taken.bits.to_bytes((taken.bits.bit_length() + 7) // 8)
-    return to_value(RangeAllocation(range=text_of(taken.ports), data=data or None))
+    data = bitmap.bits.to_bytes((bitmap.bits.bit_length() + 7) // 8)
+    return to_value(RangeAllocation(range=range_text(bitmap.ports), data=data or None))
 
 
-def read_taken(value: bytes) -> TakenPorts:
+def decode_bitmap(value: bytes) -> PortBitmap:
     """Decode a stored value. Raises ValueError if that fails."""
     try:
         found = from_value(RangeAllocation, value)
@@ -128,7 +128,7 @@ def read_taken(value: bytes) -> TakenPorts:
     first, _, last = found.range.partition("-")
     if not (is_digits(first) and is_digits(last) and len(first + last) <= 10):
         raise ValueError(f"the stored range of node ports {found.range!r} is none")
-    return TakenPorts(range(int(first), int(last) + 1), int.from_bytes(found.data or b""))
+    return PortBitmap(range(int(first), int(last) + 1), int.from_bytes(found.data or b""))
 
 
 class NodePorts:
@@ -141,7 +141,7 @@ class NodePorts:
         self._known: KeyValue | None = None
         """The last known stored value; other servers may have written since."""
 
-    async def change(self, work: Callable[[TakenPorts], T]) -> T:
+    async def change(self, work: Callable[[PortBitmap], T]) -> T:
         """Run `work`, which allocates and releases ports, store the outcome, and return its result.
 
         `work` runs again after a conflict with another write, and also, if the copy may be stale, after it raised or
@@ -153,28 +153,30 @@ class NodePorts:
                 if known is None:
                     known, is_new = await self._read(), True
                 try:
-                    taken = self._decode(known)
-                    before = taken.bits
-                    result = work(taken)
+                    bitmap = self._decode(known)
+                    before = bitmap.bits
+                    result = work(bitmap)
                 except (PortError, StatusError):
                     if is_new:
                         raise
                     known = None
                     continue
-                if taken.bits == before:
+                if bitmap.bits == before:
                     if is_new:
                         return result
                     known = None  # another server may have allocated the port that is to be released
                     continue
                 try:
-                    self._known = await self._storage.update(KEY, value_of(taken), expected_revision=known.mod_revision)
+                    self._known = await self._storage.update(
+                        KEY, encode_bitmap(bitmap), expected_revision=known.mod_revision
+                    )
                 except Conflict as conflict:
                     known, is_new = conflict.current, conflict.current is not None
                     continue
                 return result
-            raise PortError("the ports that are taken change too often")
+            raise PortError("the port allocation changes too often")
 
-    async def preview(self, work: Callable[[TakenPorts], T]) -> T:
+    async def preview(self, work: Callable[[PortBitmap], T]) -> T:
         """Run `work` on the stored allocation, discard its changes, and return its result.
 
         Raises what `work` raises, NoRange, PortError, and what storage raises.
@@ -186,9 +188,9 @@ class NodePorts:
         self._known = await self._storage.get(KEY)
         return self._known
 
-    async def replace(self, taken: TakenPorts, before: KeyValue | None) -> bool:
-        """Store `taken` in place of `before`; return False after a conflict. Raises what storage raises."""
-        value = value_of(taken)
+    async def replace(self, bitmap: PortBitmap, before: KeyValue | None) -> bool:
+        """Store `bitmap` in place of `before`; return False after a conflict. Raises what storage raises."""
+        value = encode_bitmap(bitmap)
         if before is not None and before.value == value:
             return True
         try:
@@ -206,37 +208,37 @@ class NodePorts:
             raise NoRange
         return found
 
-    def _decode(self, stored: KeyValue) -> TakenPorts:
+    def _decode(self, stored: KeyValue) -> PortBitmap:
         try:
-            taken = read_taken(stored.value)
+            bitmap = decode_bitmap(stored.value)
         except ValueError as error:
             raise PortError(str(error)) from error
-        if taken.ports != self._ports:
+        if bitmap.ports != self._ports:
             raise PortError(OTHER_RANGE)
-        return taken
+        return bitmap
 
 
 class PortOperation:
     """The ports of one request: allocated before it is stored, released after."""
 
-    def __init__(self, taken: TakenPorts, *, dry_run: bool) -> None:
-        self._ports = taken
+    def __init__(self, bitmap: PortBitmap, *, dry_run: bool) -> None:
+        self._ports = bitmap
         self._dry_run = dry_run
-        self.taken: list[int] = []
+        self.allocated: list[int] = []
         self.released: list[int] = []
 
     def allocate(self, port: int) -> None:
         """Allocate a port. Raises PortError."""
         if not self._dry_run:
             self._ports.allocate(port)
-        elif port in self._ports or port in self.taken:
+        elif port in self._ports or port in self.allocated:
             raise PortError(ALLOCATED)
-        self.taken.append(port)
+        self.allocated.append(port)
 
     def allocate_next(self) -> int:
         """Allocate any free port and return it; a dry run returns numbers beyond the default range. Raises PortError."""
-        port = max(self.taken, default=_DRY_RUN_FIRST - 1) + 1 if self._dry_run else self._ports.allocate_next()
-        self.taken.append(port)
+        port = max(self.allocated, default=_DRY_RUN_FIRST - 1) + 1 if self._dry_run else self._ports.allocate_next()
+        self.allocated.append(port)
         return port
 
     def release_later(self, port: int) -> None:
