@@ -171,7 +171,7 @@ def appending_of(plan: Plan, node: Call) -> Step:
 
 
 def is_append(node: Call) -> bool:
-    """Return True if a comprehension's step appends one element to the accumulator, as those of `map` and `filter` do."""
+    """Return True for a call of the form `accumulator + [element]`, as `map` and `filter` expand to."""
     return (
         node.function == Operator.ADD
         and isinstance(node.args[0], Ident)

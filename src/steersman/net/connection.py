@@ -347,7 +347,7 @@ class Exchange(Protocol):
         ...
 
     async def drain(self) -> None:
-        """Wait until few enough bytes of the body are queued."""
+        """Wait until little of the body is queued. Raises BodyAborted if the client is gone."""
         ...
 
     @property
