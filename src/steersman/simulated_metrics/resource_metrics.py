@@ -133,7 +133,7 @@ class MeasuredPods:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> PodMetrics:
-        """Return the metrics of one pod. Raises StatusError NotFound, also for a pod without usage."""
+        """Return the metrics of one pod. Raises StatusError NotFound, also for a pod that does not run yet."""
         pod = self._informers().for_resource(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
@@ -143,7 +143,7 @@ class MeasuredPods:
         return found
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
-        """Return the metadata of each pod, with a function that returns its metrics, or None without usage."""
+        """Return the metadata of each pod, with a function that returns its metrics, or None if it does not run yet."""
         now = int(times.unix_now())
         pods = self._informers().for_resource(PODS).list(namespace or None)
         return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
