@@ -1,4 +1,4 @@
-"""What the documents say of the code is true of the code."""
+"""Tests that the documents describe the code correctly."""
 
 from __future__ import annotations
 

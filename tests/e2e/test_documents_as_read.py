@@ -1,4 +1,4 @@
-"""README.md and the guides that begin with nothing, block by block, from an empty folder."""
+"""Tests of README.md and the guides that need nothing else: their blocks are run in order, from an empty folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Reads = Callable[..., Reader]
 
 @pytest.fixture
 def reader(tmp_path: Path, kubectl_binary: str) -> Iterator[Reads]:
-    """`reader(skipped, ports)` is a reader with an empty folder."""
+    """Return `reader(skipped, ports)`, which makes a reader with an empty folder."""
     made: list[Reader] = []
 
     def make(skipped: dict[str, str], ports: dict[str, str] | None = None) -> Reader:
@@ -54,7 +54,7 @@ def test_the_guide_of_clusters(reader: Reads) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
 def test_the_guide_of_webhooks(reader: Reads) -> None:
-    """On the cluster that the start page starts, and with the widgets of the tour."""
+    """The guide is run on the cluster that the start page starts, with the widgets of the tour."""
     reads = reader({}, {each: str(free_port()) for each in ("8443", "8444")})
     for block in Document(ROOT / "docs" / "tour.md").blocks("yaml"):
         (reads.folder / ("widget.yaml" if "\nkind: Widget\n" in block else "widgets.yaml")).write_text(block)

@@ -113,13 +113,14 @@ class Informer(Generic[O]):
         await self._synced.wait()
 
     async def wait_for_first_attempt(self) -> None:
-        """Return once the informer has synced. Only one caller at a time may wait.
+        """Return once the informer has synced.
 
         Raises StatusError, Unreachable or msgspec.DecodeError if an attempt to follow the resource fails first.
         """
         if not self._synced.is_set():
-            self._attempt = asyncio.get_running_loop().create_future()
-            await self._attempt
+            if self._attempt is None or self._attempt.done():
+                self._attempt = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._attempt)  # a cancelled caller must not cancel the other callers
 
     @property
     def has_synced(self) -> bool:
