@@ -21,6 +21,8 @@ PLAYED = {
     "docs/webhooks.md": READ,
     "docs/upgrading.md": READ,
     "docs/index.md": READ,
+    "docs/security.md": READ,
+    "docs/data-folder.md": READ,
     "docs/tour.md": READ,
 }
 """Test that runs the commands of each document."""

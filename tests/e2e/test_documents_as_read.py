@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,30 @@ def test_the_guide_of_webhooks(reader: Reads) -> None:
 
 def test_the_page_about_versions(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "upgrading.md"))
+
+
+def test_the_guide_of_security(reader: Reads) -> None:
+    """The audit log has the request, and not the Secret; nor has the database."""
+    reads = reader({}, {"6443": str(free_port())})
+    reads.read(Document(ROOT / "docs" / "security.md"))
+    data = reads.folder / "data"
+    logged = (reads.folder / "audit.log").read_text()
+    assert '"resource":"secrets"' in logged
+    assert '"requestObject"' not in logged
+    stored = b"".join(each.read_bytes() for each in data.glob("steersman.db*"))
+    assert b"k8s:enc:secretbox:v1:key1:" in stored
+    assert {each.stat().st_mode & 0o077 for each in (reads.folder / "encryption.yaml", *data.glob("*.key"))} == {0}
+
+
+def test_the_page_about_the_data_folder(reader: Reads) -> None:
+    """Its table has every file that a server makes."""
+    document = Document(ROOT / "docs" / "data-folder.md")
+    reads = reader({}, {"6443": str(free_port())})
+    reads.read(document)
+    named = re.findall(r"`([\w.*-]+)`", " ".join(row[0] for row in document.table("Files")))
+    patterns = [f"steersman.db{each}" if each.startswith("-") else each for each in named]
+    made = {each.name for each in (reads.folder / "data").iterdir()}
+    assert [each for each in sorted(made) if not any(fnmatch(each, pattern) for pattern in patterns)] == []
 
 
 def test_the_guide_of_envtest(reader: Reads) -> None:
