@@ -8,7 +8,10 @@ from pathlib import Path
 
 from tests import ROOT as ROOT
 
-FILES = (ROOT / "README.md", ROOT / "bench" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+FILES = (
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "bench/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+)
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

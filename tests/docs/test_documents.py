@@ -76,6 +76,14 @@ def test_files_that_are_named_exist(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_sources_that_are_named_exist(path: Path) -> None:
+    """Names such as GROUP stand for names of the reader's."""
+    named = set(re.findall(r"\bsrc/steersman/[\w./-]*\w", Document(path).text))
+    names = [name for name in sorted(named) if not re.search(r"\b(GROUP|VERSION|PLURAL)\b", name)]
+    assert [name for name in names if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_programs_that_are_named_exist(path: Path) -> None:
     for name in re.findall(r"python -m ((?:bench|tools)\.[a-z]\w*)", Document(path).text):
         program = ROOT / name.replace(".", "/")
