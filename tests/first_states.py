@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Final
 
@@ -61,11 +62,13 @@ def used(states: FirstStates) -> Iterator[None]:
     """Make all servers of this process begin with first states."""
     open_storage, start = OpenStorage.open, ControlPlane.start
 
+    @wraps(open_storage)
     async def open_with_state(self: OpenStorage) -> Storage:
         storage = await open_storage(self)
         states.begin(self.options, storage)
         return storage
 
+    @wraps(start)
     async def start_and_keep(self: ControlPlane) -> Address:
         address = await start(self)
         states.keep(self)

@@ -112,7 +112,7 @@ async def test_what_is_judged_is_what_arrives(things: Client, behind: ExtensionS
     path = f"{ROOT}/namespaces/default/things/a%2Fb%20c"
     behind.paths[f"{THINGS}/a/b%20c"] = echo
     assert (await things.get(path)).json()["target"] == f"{THINGS}/a/b%20c"
-    # the name is what stands before the slash, for who judges and for who answers
+    # the name ends before the slash, for authorization and for the aggregated server
     refused = (await things.as_user("alice").get(path)).json()
     assert refused["details"] == {"group": "things.example.com", "kind": "things", "name": "a"}
 
@@ -198,7 +198,7 @@ async def test_connections_are_kept_and_those_that_were_closed_meanwhile_are_fou
     before = behind.connections
     for _ in range(20):
         assert (await things.get(THINGS)).status == 200
-    assert behind.connections <= before + 2  # those on which its documents are requested
+    assert behind.connections <= before + 2  # the connections for requests of its documents
     for each in list(behind._open):
         each.close()
     assert (await things.get(THINGS)).status == 200

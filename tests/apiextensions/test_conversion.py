@@ -143,7 +143,7 @@ async def test_many_large_objects_are_converted_by_several_requests(
     assert [len(objects) for _, objects in hook.calls] == [3, 3]
 
 
-# What goes wrong
+# Failures
 
 
 @pytest.mark.parametrize(

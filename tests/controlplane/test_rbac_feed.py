@@ -136,7 +136,7 @@ def hold_reading(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asynci
     run = Account.run_in_thread
 
     async def held(account: Account, work: Any, *args: Any) -> Any:
-        if work.__name__ == "_kept":
+        if work.__name__ == "_decoded":
             started.set()
             await go_on.wait()
         return await run(account, work, *args)

@@ -53,7 +53,7 @@ def test_large_values_are_remembered_however_many_small_ones_follow(monkeypatch:
     for number in range(300):
         small.content["x"] = f"{number} {'x' * 10_000}"
         values.append(found.value(small))
-    assert found.present(values[1], 7).startswith(b'"apiVersion"')  # a small one that is forgotten
+    assert found.present(values[1], 7).startswith(b'"apiVersion"')  # a small object, which is evicted
     monkeypatch.setattr(type(found), "structural", None)
     for value in (values[0], values[-1], values[-50]):
         assert found.present(value, 7).startswith(b'"apiVersion"')

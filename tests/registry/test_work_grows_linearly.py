@@ -123,7 +123,7 @@ def test_owning_fields_takes_no_longer_than_their_number(resource: Resource[Any]
     time = "2020-01-01T00:00:00Z"
 
     def work(place: Place, count: int) -> int:
-        body = full_object(place, count, distinct=True, first=1003 * count)  # what was seen before is remembered
+        body = full_object(place, count, distinct=True, first=1003 * count)  # new values: earlier ones are cached
         new = decoder(resource.kind.cls).decode(json.dumps(body).encode())
         old = decoder(resource.kind.cls).decode(json.dumps({"metadata": body["metadata"]}).encode())
         return calls(lambda: (owner.create(new, "m", time), owner.update(new, old, "m", time)))

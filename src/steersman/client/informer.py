@@ -128,6 +128,7 @@ class Informer(Generic[O]):
 
     @property
     def has_synced(self) -> bool:
+        """Return True once all objects of the initial list are present and all handlers have been called for them."""
         return self._synced.is_set()
 
     def on_change(self, handler: Callable[[O | None, O | None], None]) -> None:

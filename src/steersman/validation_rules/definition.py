@@ -68,7 +68,7 @@ class _TotalCost:
 
 
 class DefinitionRules:
-    """Validates the rules of one schema (schema.RuleJudge)."""
+    """Validates the rules of one schema (schema.RuleValidator)."""
 
     def __init__(self, *, limits_each: bool = True) -> None:
         """Create the validator; with `limits_each` False, as for stored rules, single expressions have no cost limit."""

@@ -96,7 +96,7 @@ async def test_what_another_server_has_taken_is_refused_and_what_it_gave_back_is
     with pytest.raises(PortError, match="already allocated"):
         await other.change(lambda taken: taken.allocate(30007))
     await one.change(lambda taken: taken.release(30007))
-    await other.change(lambda taken: taken.allocate(30007))  # though it knows it as taken
+    await other.change(lambda taken: taken.allocate(30007))  # although its copy has the port as allocated
     assert await one.preview(list) == [30007]
 
 

@@ -85,7 +85,7 @@ class Probe:
         await self._plugin.close()
 
     async def check(self) -> None:
-        """Check the plugin, unless there is a recent result. Raises Unwell."""
+        """Check the plugin, unless there is a recent result. Raises PluginUnhealthy."""
         async with self._asking:
             if self._clock() - self._answered < self._ttl:
                 if self._fault is not None:
