@@ -48,6 +48,17 @@ def test_a_map_that_contains_itself_is_refused_where_it_is_used(use: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "use",
+    ["{{ $d }}", "{{ toJson $d }}", "{{ print $d }}", "{{ deepEqual $d $e }}", "{{ $_ := merge $e $d }}"],
+)
+def test_maps_that_share_parts_are_refused_before_they_are_gone_through(use: str) -> None:
+    steps = '{{ $d = dict "a" $d "b" $d }}{{ $e = dict "a" $e "b" $e }}' * 60
+    maps = "{{ $d := dict }}{{ $e := dict }}" + steps
+    with pytest.raises(TemplateError, match="a value of more than 65536 parts"):
+        Template(maps + use, SPRIG).render(None)
+
+
+@pytest.mark.parametrize(
     "template",
     [
         '{{ repeat 999999999 "a" }}',

@@ -68,21 +68,53 @@ def truth(value: Value) -> bool:
     return value is not MISSING and bool(value)
 
 
+def check_size(value: Value) -> None:
+    """Raise TemplateError if a value is too large to be gone through, as a part that occurs n times counts n times.
+
+    Maps of a template may share parts, so that few steps make a value of very many. Each part is looked at once.
+    """
+    if isinstance(value, (list, dict)) and _size(value, {}) > _MOST_VALUES:
+        raise TemplateError(f"a value of more than {_MOST_VALUES} parts")
+
+
+def _size(value: Value, known: dict[int, int]) -> int:
+    if not isinstance(value, (list, dict)):
+        return 1
+    found = known.get(id(value))
+    if found is None:
+        parts = value if isinstance(value, list) else value.values()
+        found = known[id(value)] = 1 + sum(_size(each, known) for each in parts)
+    return found
+
+
 def plain(value: Value) -> Value:
-    """Return data for JSON, with JSON numbers, which are strings in templates, as numbers again."""
+    """Return data for JSON, with JSON numbers, which are strings in templates, as numbers again.
+
+    Raises TemplateError for a value that is too large.
+    """
+    check_size(value)
+    return _plain(value)
+
+
+def _plain(value: Value) -> Value:
     if isinstance(value, Number):
         return int(value) if is_digits(value.lstrip("-")) else float(value)
     if isinstance(value, list):
-        return [plain(each) for each in value]
+        return [_plain(each) for each in value]
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_IN_JSON:
         return int(value)
     return None if value is MISSING else value
 
 
 def text_of(value: Value) -> str:
-    """Return a value as fmt prints it with %v."""
+    """Return a value as fmt prints it with %v. Raises TemplateError for a value that is too large."""
+    check_size(value)
+    return _text_of(value)
+
+
+def _text_of(value: Value) -> str:
     if isinstance(value, str):
         return str(value)
     if value is None or value is MISSING:
@@ -92,9 +124,9 @@ def text_of(value: Value) -> str:
     if isinstance(value, float):
         return float_text(value)
     if isinstance(value, list):
-        return f"[{' '.join(map(text_of, value))}]"
+        return f"[{' '.join(map(_text_of, value))}]"
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{text_of(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{_text_of(value[key])}' for key in sorted(value))}]"
     return str(value)
 
 
@@ -118,6 +150,8 @@ def float_text(value: float) -> str:
     return f"{minus}{whole}.{fraction}" if fraction else minus + whole
 
 
+_MOST_VALUES: Final = 1 << 16
+"""Parts of a value that is printed, encoded or compared; an object has no more."""
 _LONGEST_WHOLE: Final = 6
 """Digits before the point of floats that are printed without an exponent."""
 _WHOLE_IN_JSON: Final = 1e21

@@ -7,16 +7,29 @@ from types import MappingProxyType
 from typing import Final
 
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
-from steersman.nodes.stages.go_template.values import Number, TemplateError, Value, text_of, truth, type_name
+from steersman.nodes.stages.go_template.values import (
+    Number,
+    TemplateError,
+    Value,
+    check_size,
+    text_of,
+    truth,
+    type_name,
+)
 from steersman.nodes.stages.sprig.numbers import MOST_NUMBERS
 
 
 def same(one: Value, other: Value) -> bool:
-    """Return True if two values are equal as by reflect.DeepEqual."""
+    """Return True if two values are equal as by reflect.DeepEqual. Raises TemplateError if one is too large."""
+    check_size(one)
+    return _same(one, other)
+
+
+def _same(one: Value, other: Value) -> bool:
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     return type(one) is type(other) and bool(one == other)
 
 
@@ -121,12 +134,14 @@ def _pluck(key: Value, *maps: Value) -> list[Value]:
 
 def _merge(into: Value, *others: Value) -> Value:
     for each in others:
+        check_size(each)
         _merge_one(_map(into, "merge"), _map(each, "merge"), overwrites=False)
     return into
 
 
 def _merge_overwrite(into: Value, *others: Value) -> Value:
     for each in others:
+        check_size(each)
         _merge_one(_map(into, "mergeOverwrite"), _map(each, "mergeOverwrite"), overwrites=True)
     return into
 
