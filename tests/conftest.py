@@ -6,6 +6,7 @@ import gc
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import wraps
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,7 @@ def _what_is_stored_stays_as_it_is(pytestconfig: pytest.Config) -> Iterator[None
         return
     update = Store.update
 
+    @wraps(update)
     async def watched(self: Store[Any], ctx: Any, name: str, change: Change) -> Updated:
         async def make_and_look(old: Any) -> Any:
             before = None if old is None else self.kind.body(old)
