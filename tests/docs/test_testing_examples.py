@@ -22,7 +22,7 @@ EXAMPLES = DOCUMENT.blocks("python")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
-    """As a program, or with pytest where its first line names a file of tests."""
+    """An example is run as a program, or with pytest if its first line names a file of tests."""
     for block in DOCUMENT.blocks("yaml"):
         path = tmp_path / block.partition("\n")[0].removeprefix("# ")
         path.parent.mkdir(exist_ok=True)
@@ -40,7 +40,7 @@ def test_an_example_runs(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_in_go_runs(tmp_path: Path) -> None:
-    """In the module of the end-to-end tests, whose dependencies it has."""
+    """The example runs in the module of the end-to-end tests, which has its dependencies."""
     go = find_go()
     if go is None:
         pytest.skip("no Go on this machine: put it in PATH, or name it in $GO")
@@ -63,7 +63,7 @@ def test_the_example_in_go_runs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_in_java_runs(tmp_path: Path) -> None:
-    """In a project of Maven with nothing else in it."""
+    """The example runs in an otherwise empty Maven project."""
     maven = shutil.which("mvn")
     if maven is None:
         pytest.skip("no Maven on this machine")
