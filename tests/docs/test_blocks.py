@@ -21,6 +21,7 @@ PLAYED = {
     "docs/webhooks.md": READ,
     "docs/upgrading.md": READ,
     "docs/index.md": READ,
+    "docs/performance.md": READ,
     "docs/security.md": READ,
     "docs/data-folder.md": READ,
     "docs/tour.md": READ,

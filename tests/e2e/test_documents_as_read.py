@@ -64,6 +64,10 @@ def test_the_guide_of_webhooks(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "webhooks.md"))
 
 
+def test_the_guide_of_performance(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "performance.md"))
+
+
 def test_the_page_about_versions(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "upgrading.md"))
 
