@@ -1,4 +1,4 @@
-"""Tests: of a module `steersman.a.b` in `tests/a/b` or `tests/a/test_b.py`, of programs in `tools` and `bench`."""
+"""Tests: a module `steersman.a.b` has its tests in `tests/a/b` or `tests/a/test_b.py`; so have `tools` and `bench`."""
 
 from pathlib import Path
 from typing import Final
@@ -9,4 +9,4 @@ patterns.watch()
 memoised.watch()  # before anything of Steersman is imported
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-"""The folder of the project."""
+"""Root folder of the project."""

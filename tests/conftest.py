@@ -1,4 +1,4 @@
-"""Whole servers for tests: in this process, without a socket, in milliseconds; or as a process of their own."""
+"""Fixtures with whole servers: in this process, without a socket, in milliseconds; or as a process of their own."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ settings.register_profile("ci", settings.get_profile("suite"), max_examples=IN_C
 settings.load_profile("ci" if os.environ.get("CI") else "suite")
 
 _MUCH = 100_000
-"""New objects that are worth a collection."""
+"""New objects after which the garbage collector runs."""
 
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
-"""The administrator, and one without rights."""
+"""The administrator, and a user without rights."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of tests that hang where they run, and of failures and durations in the process that hears of all tests."""
+    """Register plugins that report hanging tests (in every process), failures and durations (in the main process)."""
     gc.disable()  # until tests run: almost all that is made before stays
     if _is_worker(config):
         if not config.option.record_durations:
@@ -80,9 +80,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run tests of the shared server on the loop that it runs on, and among several processes the longest
-    file first.
-    """
+    """Run tests of the shared server on its event loop. With several processes, run the longest file first."""
     for item in items:
         if "api" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
@@ -91,7 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keep collections from going through what all tests share, and from coming often."""
+    """Exclude the objects shared by all tests from garbage collection, and make collections rare."""
     gc.freeze()
     gc.set_threshold(_MUCH, 10, 10)
     gc.enable()
@@ -99,9 +97,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind() -> Iterator[None]:
-    """Fail a test that had a memoised function remember more than it may, and give back the time that it moved.
+    """Fail a test in which a memoised function kept a key over its bound, and undo the test's changes of the clock.
 
-    It is one fixture, as each costs every test.
+    It is one fixture instead of two, as each fixture costs time in every test.
     """
     memoised.faults.clear()
     moved = times.unix_now() - time.time()
@@ -112,9 +110,9 @@ def _nothing_is_left_behind() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _what_is_stored_stays_as_it_is(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Fail every update whose `make` changes the object it is given: rules for changes would compare new with new.
+    """Fail every update whose `make` changes the given object: validation would compare the new object with itself.
 
-    It encodes the stored object twice in every update, so it is for one run of CI alone.
+    The check encodes the stored object twice in every update, so that only one run of CI enables it.
     """
     if not pytestconfig.getoption("--watch-updates"):
         yield
@@ -137,7 +135,7 @@ def _what_is_stored_stays_as_it_is(pytestconfig: pytest.Config) -> Iterator[None
 
 @pytest.fixture(autouse=True, scope="module")
 def _what_is_left_is_gone_through_no_more() -> Iterator[None]:
-    """Keep collections for the tests of a file from going through what files before it have loaded and kept."""
+    """Exclude objects that earlier files of tests have loaded and kept from garbage collection."""
     yield
     if gc.get_count()[0] > _MUCH // 2 or any(gc.get_count()[1:]):
         gc.collect()  # what is frozen as garbage would stay: whole servers
@@ -146,13 +144,13 @@ def _what_is_left_is_gone_through_no_more() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def hook_files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    """The authority and certificate of webhooks, at 127.0.0.1 and as the Service `hook` in `default`."""
+    """Return the CA and certificate of webhooks, for 127.0.0.1 and for the Service `hook` in `default`."""
     return ensure_certificates(tmp_path_factory.mktemp("hook"), ["127.0.0.1", "hook.default.svc"])
 
 
 @pytest.fixture(scope="session")
 def keys_folder() -> Iterator[Path]:
-    """The data folder of all control planes in memory: keys are made in it once."""
+    """Yield the data folder of all control planes in memory, so that their keys are generated only once."""
     with throw_away_keys.temporary_folder(small=True) as folder:
         yield Path(folder)
 
@@ -163,7 +161,7 @@ def _environment(folder: Path, **options: Any) -> Environment:
 
 @pytest.fixture
 def large_request() -> Iterator[Account]:
-    """Binds the account of a request that works on something large, so that its work runs in worker threads."""
+    """Bind the account of a request with a large body, so that its work runs in worker threads."""
     threads = WorkerThreads()
     with bound(Account(threads, "large", keeps_size=True)) as account:
         account.mark_large()
@@ -173,7 +171,7 @@ def large_request() -> Iterator[Account]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _nothing_is_forgotten() -> Iterator[None]:
-    """Work that may take long fails a test that runs it on the event loop outside of `offload`."""
+    """Fail a test that runs possibly long work on the event loop outside of `offload`."""
 
     def report() -> None:
         raise AssertionError("code that may take long runs on the event loop")
@@ -185,7 +183,7 @@ def _nothing_is_forgotten() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _first_states() -> Iterator[first_states.FirstStates]:
-    """The first states that servers in memory begin with."""
+    """Yield the first states with which servers in memory begin."""
     states = first_states.FirstStates()
     with first_states.used(states):
         yield states
@@ -193,7 +191,7 @@ def _first_states() -> Iterator[first_states.FirstStates]:
 
 @pytest.fixture
 def from_nothing(_first_states: first_states.FirstStates) -> Iterator[None]:
-    """Have the servers of a test make all objects of a start themselves."""
+    """Make the servers of a test create all objects of a start themselves."""
     _first_states.are_used = False
     yield
     _first_states.are_used = True
@@ -204,7 +202,7 @@ StartControlPlane = Callable[..., Awaitable[ControlPlane]]
 
 @pytest_asyncio.fixture
 async def start_control_plane(keys_folder: Path) -> AsyncIterator[StartControlPlane]:
-    """`await start_control_plane(**options)` starts one of the test's own, in memory; it stops after the test."""
+    """Yield `start_control_plane(**options)`, which starts a control plane in memory and stops it after the test."""
     started: list[Environment] = []
 
     async def start(**options: Any) -> ControlPlane:
@@ -224,21 +222,21 @@ async def start_control_plane(keys_folder: Path) -> AsyncIterator[StartControlPl
 
 @pytest.fixture
 def client_of() -> Callable[..., Client]:
-    """`client_of(plane, user)` is a client of that control plane, by default for the administrator."""
+    """Return `client_of(plane, user)`, which makes a client of a control plane, by default for the administrator."""
     tokens = {user.name: user.token for user in USERS}
     return lambda plane, user="admin": Client(plane, tokens, user)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def api(keys_folder: Path) -> AsyncIterator[Client]:
-    """A client of the one server that tests share: a test makes things in `namespace`, or by names of its own."""
+    """Yield a client of the server that all tests share: a test creates objects in `namespace` or with unique names."""
     async with _environment(keys_folder) as environment:
         yield environment.client()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def api_with_everything(keys_folder: Path) -> AsyncIterator[Client]:
-    """A client of another shared server, which serves every version there is."""
+    """Yield a client of another shared server, which serves all versions."""
     async with _environment(keys_folder, runtime_config={"api/all": "true"}) as environment:
         yield environment.client()
 
@@ -248,7 +246,7 @@ _NUMBERS = count(1)
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def namespace(api: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """A fresh namespace of the shared server, and of `api_with_everything` where a test uses that."""
+    """Yield a fresh namespace of the shared server, and of `api_with_everything` if the test uses it."""
     name = f"test-{next(_NUMBERS)}"
     servers = [api]
     if "api_with_everything" in request.fixturenames:
@@ -266,7 +264,7 @@ ServerFactory = Callable[..., ServerProcess]
 
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[ServerFactory]:
-    """`make_server(*flags)` prepares a server process on `folder` (tmp_path/"data"); killed after the test."""
+    """Yield `make_server(*flags)`, which makes a server process on `folder` (tmp_path/"data"), killed after the test."""
     made: list[ServerProcess] = []
 
     def make(*flags: str, folder: Path | None = None) -> ServerProcess:
@@ -281,7 +279,7 @@ def make_server(tmp_path: Path) -> Iterator[ServerFactory]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server process that the tests of a module share; its end is orderly, or the last test fails."""
+    """Yield a server process shared by the tests of a module. If the process does not end cleanly, the last test fails."""
     process = ServerProcess(tmp_path_factory.mktemp("server") / "data", WITHOUT_ACCOUNTS)
     process.start()
     yield process

@@ -1,4 +1,4 @@
-"""Work counted in calls, those that compare texts among them, so that nothing depends on the machine."""
+"""Work counted in calls, including comparisons of texts, so that results do not depend on the machine."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 
 SIZES = (16, 32, 64)
 TOO_STEEP = 3.0
-"""How many times more the second doubling may add than the first: 2 is linear, 4 is quadratic."""
+"""Largest ratio of the calls that the second and the first doubling add: 2 is linear, 4 is quadratic."""
 NOTHING_MUCH = 400
-"""Calls that the second doubling may add whatever the first did."""
+"""Calls that the second doubling may add in any case."""
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many calls `work` makes, of Python's functions and of C's."""
+    """Count the calls of Python and C functions that `work` makes."""
     count = 0
 
     def see(frame: Any, event: str, argument: Any) -> None:
@@ -38,14 +38,14 @@ def is_too_steep(counts: list[int]) -> bool:
 
 
 def grows_too_fast(work: Callable[[int], Callable[[], object]], sizes: tuple[int, ...] = SIZES) -> list[int]:
-    """The counts of what `work` makes for each size, if they grow faster than the sizes; nothing otherwise."""
+    """Return the numbers of calls for each size if they grow faster than the sizes, otherwise an empty list."""
     work(1)()  # imports, and what is made once
     counts = [calls(work(size)) for size in sizes]
     return counts if is_too_steep(counts) else []
 
 
 class Text(str):
-    """A text whose comparisons are calls, which a profiler sees, also those that a search through a list makes."""
+    """Text whose comparisons are calls that a profiler sees, also those of a search through a list."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ class Text(str):
 
 
 def with_texts(value: Any) -> Any:
-    """`value`, which is changed, with a Text for every text in it. Structs stay what they are."""
+    """Replace every text in `value` by a Text and return the value, which is changed in place. Structs keep their type."""
     if type(value) is str:
         return Text(value)
     if isinstance(value, msgspec.Struct):

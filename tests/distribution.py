@@ -1,7 +1,7 @@
-"""Distribution of the files of tests over the processes of pytest-xdist, which goes on when a process dies.
+"""Distribution of files of tests to the processes of pytest-xdist, which continues after a process dies.
 
-pytest-xdist's own `--dist loadfile` hands all that a dead process ever had to others again: the test that killed it as
-well, and files that are done, of which an idle process hears nothing more and waits for ever.
+pytest-xdist's own `--dist loadfile` gives everything that a dead process had to other processes: the test that killed
+it, and finished files, for which an idle process waits for ever.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 _FEW = 2
-"""Tests that a process needs to know to go on: it runs one when it knows the next."""
+"""Tests that a process must have queued to continue: it runs a test when it knows the next."""
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist has no types
-    """Hands files of tests to processes, in the order in which they were collected."""
+    """Scheduler that gives files of tests to processes in the order of collection."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
         self._indexes: dict[str, int] = {}
 
     def schedule(self) -> None:
-        """Hand out files: to all processes at the beginning, later to one that replaces another."""
+        """Assign files: to all processes at the start, later to a process that replaces another."""
         is_first = self.collection is None
         super().schedule()
         if is_first:
@@ -36,7 +36,7 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist has no t
                 self._reschedule(node)  # which tells it that nothing more comes
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Forget a process that has ended; return the test that it died of, which is not run again."""
+        """Forget a process that has ended, and return the test that killed it, which is not run again."""
         workload = self.assigned_work[node]
         culprit = next((test for tests in workload.values() for test, is_done in tests.items() if not is_done), None)
         if culprit is not None:
@@ -47,7 +47,7 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist has no t
         return culprit
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Hand the next file to a process."""
+        """Assign the next file to a process."""
         if not self._indexes and self.collection is not None:
             self._indexes = {test: index for index, test in enumerate(self.collection)}
         file, tests = self.workqueue.popitem(last=False)

@@ -1,6 +1,6 @@
-"""Seconds that tests took in earlier runs: the longest file of tests is begun first, so no process is left with it.
+"""Seconds that tests took in earlier runs. The longest file is started first, so that no process ends with it alone.
 
-The record is advice only. A file that it does not name is begun before all others, and a wrong figure costs time alone.
+The record is a hint only. A file without a record is started before all others, and a wrong figure costs only time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def updated(known: Seconds, measured: Mapping[str, Mapping[str, float]], root: P
 
 
 def pace_of(item: pytest.Item) -> str:
-    """Return SLOW for a test that is marked so, else FAST."""
+    """Return SLOW for a test marked as slow, otherwise FAST."""
     return SLOW if item.get_closest_marker("slow") else FAST
 
 
@@ -58,7 +58,7 @@ def file_of(nodeid: str) -> str:
 
 
 def longest_first(items: Iterable[pytest.Item], seconds: Seconds) -> list[pytest.Item]:
-    """Return the tests with those of the longest file first; within a file, and among equal ones, as they were."""
+    """Return the tests with the longest file first. Tests of a file, and files of equal length, keep their order."""
     by_file: dict[str, list[pytest.Item]] = {}
     for item in items:
         by_file.setdefault(file_of(item.nodeid), []).append(item)
@@ -72,14 +72,14 @@ def longest_first(items: Iterable[pytest.Item], seconds: Seconds) -> list[pytest
 
 
 class Recorder:
-    """A plugin that adds up the seconds of each file of tests, and writes them when the run ends."""
+    """Plugin that adds up the seconds of each file of tests and writes them at the end of the run."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
         self._seconds: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a phase of a test, wherever it ran."""
+        """Count a phase of a test, in whichever process it ran."""
         pace = SLOW if SLOW in report.keywords else FAST
         self._seconds[pace][file_of(report.nodeid)] += report.duration
 

@@ -1,4 +1,4 @@
-"""Numbers of examples of property tests, in proportion to those of the profile: CI tries more than `make test`."""
+"""Numbers of examples of property tests, in proportion to the profile's: CI tries more than `make test`."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ BY_DEFAULT: Final = 20
 
 
 def examples(in_ci: int) -> int:
-    """Return how many examples of a property are tried now, if there are `in_ci` in CI."""
+    """Return the number of examples of a property in this run, for `in_ci` examples in CI."""
     return in_ci * settings().max_examples // IN_CI

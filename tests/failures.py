@@ -1,4 +1,4 @@
-"""Names of failed tests, told when they fail: the summary of pytest comes at the end, and a run that is cut has none."""
+"""Report of failed tests as soon as they fail: pytest's summary comes at the end, and an aborted run has none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 
 class Teller:
-    """A plugin that writes a line for each failure as soon as it is known."""
+    """Plugin that writes a line for each failure at once."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

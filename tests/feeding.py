@@ -1,7 +1,7 @@
-"""Functions fed with repeated text: how their time grows with it.
+"""Measurement of functions fed with repeated text: their time may grow no faster than the text.
 
-What is measured is the processor time of a thread, a text against one of four times its length, several times, so that
-a busy machine does not make anything fail.
+The processor time of a thread is measured for a text and for one of four times its length, several times, so that a
+busy machine does not fail a test.
 """
 
 from __future__ import annotations
@@ -130,14 +130,14 @@ BEGINNINGS = (
     "rgb(",
     "x in (",
 )
-"""Texts that are well until what follows is looked at."""
+"""Texts that a parser accepts as a beginning."""
 ENDS = ("", "\0")
 LENGTH = 8_000
 """Characters of the shorter text."""
 MUCH = 0.03
-"""Seconds of a longer text that are worth a thought."""
+"""Seconds below which a longer text counts as fast."""
 STEEP = 8.0
-"""How many times longer four times the text may take: 4 is linear, 16 is quadratic."""
+"""Largest ratio of the times for a text and for one of four times its length: 4 is linear, 16 is quadratic."""
 
 OUTSIDE = (
     "api",
@@ -150,7 +150,7 @@ OUTSIDE = (
     "server.certificates",
     "storage.sqlite",
 )
-"""Packages and modules whose functions of one text read files or what the operator has written."""
+"""Packages and modules whose functions of one text read files or the operator's text."""
 OF_PATTERNS = (
     "cel.regular.",
     "schema.patterns.",
@@ -161,13 +161,16 @@ OF_PATTERNS = (
     "machinery.validation.formats._whole",
     "machinery.validation.formats._dotted",
 )
-"""Functions that compile a pattern: one of the package, or a user's, whose size `cel.pattern_size` bounds first.
-And two that compile expressions: `compile_expression` is fed itself."""
+"""Functions that compile a pattern or an expression.
+
+The pattern is the package's, or a user's whose size `cel.pattern_size` bounds first. Two of the functions compile
+expressions: `compile_expression` is fed instead.
+"""
 TEXTS = {"str": False, "str | None": False, "bytes": True, "bytes | None": True, "str | bytes": False}
 
 
 def functions_of_one_text() -> Iterator[tuple[str, Callable[[Any], Any], bool]]:
-    """Every function of the package that takes one text and no more, and whether that is bytes."""
+    """Yield every function of the package with a text as its only argument: name, function, True if it takes bytes."""
     for module in pkgutil.walk_packages(steersman.__path__, "steersman."):
         name = module.name.removeprefix("steersman.")
         if name.endswith("__main__") or any(name == each or name.startswith(f"{each}.") for each in OUTSIDE):
@@ -187,7 +190,7 @@ def functions_of_one_text() -> Iterator[tuple[str, Callable[[Any], Any], bool]]:
 
 
 def seconds(function: Callable[[Any], Any], text: Any) -> float:
-    """The processor time of a call, and of wording what it raises."""
+    """Return the processor time in seconds of a call, including the formatting of an exception that it raises."""
     began = thread_time()
     try:
         function(text)
@@ -197,7 +200,7 @@ def seconds(function: Callable[[Any], Any], text: Any) -> float:
 
 
 def is_slow(function: Callable[[Any], Any], make: Callable[[int], Any]) -> bool:
-    """Whether four times the text takes much more than four times as long, each time that it is tried."""
+    """Return True if four times the text takes much more than four times as long, in each of several tries."""
     for _ in range(4):
         few = seconds(function, make(LENGTH))
         if few * 16 < MUCH or seconds(function, make(4 * LENGTH)) <= max(MUCH, STEEP * few):
@@ -208,7 +211,7 @@ def is_slow(function: Callable[[Any], Any], make: Callable[[int], Any]) -> bool:
 def slow_texts(
     function: Callable[[Any], Any], *, of_bytes: bool = False, beginnings: tuple[str, ...] = BEGINNINGS
 ) -> list[str]:
-    """What a function is slow for: the first text that is found, shown short."""
+    """Return the first text found for which a function is slow, shortened; an empty list if there is none."""
     for beginning in beginnings:
         for seed in SEEDS:
             for end in ENDS:

@@ -1,7 +1,7 @@
-"""First states of servers in memory: a server begins with the objects that an equal one made at its start.
+"""First states of servers in memory: a server begins with the objects that an equal server created at its start.
 
-Half of a start is to make the same two hundred objects. The first server of every set of options makes them in each
-process of tests, and so does every server of a test that has the fixture `from_nothing`.
+Half of a start is the creation of the same two hundred objects. The first server of every set of options creates them
+in each process of tests, and so does every server of a test with the fixture `from_nothing`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Final
 
@@ -22,25 +23,25 @@ from steersman.storage.interface import KeyValue, Storage
 from steersman.storage.memory import MemoryStorage, Snapshot
 
 _OF_ONE_SERVER: Final = ("/registry/leases/", "/registry/masterleases/")
-"""Prefixes of keys of objects that belong to the server that wrote them."""
+"""Key prefixes of objects that belong to the server that wrote them."""
 _MOST: Final = 64
-"""First states that a process keeps."""
+"""Most first states that a process keeps."""
 
 
 class FirstStates:
-    """The first states of one process, by options and authority."""
+    """First states of one process, by options and CA."""
 
     def __init__(self) -> None:
         self.are_used = True
         self._known: dict[tuple[str, bytes], dict[str, KeyValue]] = {}
 
     def begin(self, options: Options, storage: Storage) -> None:
-        """Put the first state of an equal server, if there is one, into a new storage that is in memory."""
+        """Write the first state of an equal server, if there is one, into a new storage in memory."""
         if self.are_used and isinstance(storage, MemoryStorage) and (known := self._known.get(_key(options))):
             storage.restore(Snapshot(known, {}, {}))
 
     def keep(self, plane: ControlPlane) -> None:
-        """Keep the state of a server that has just started, if it is the first of its options."""
+        """Keep the state of a server that has just started, if no state of equal options is kept."""
         if not isinstance(plane.storage, MemoryStorage) or plane.options.encryption_provider_config:
             return
         key = _key(plane.options)
@@ -50,7 +51,7 @@ class FirstStates:
 
 
 def _key(options: Options) -> tuple[str, bytes]:
-    """Return the options that make a difference to what a server makes, and the authority, which it publishes."""
+    """Return the options that change the objects of a start, and the CA, which the server publishes."""
     authority = options.data_dir / "ca.crt"
     alike = replace(options, data_dir=Path(), token_auth_file="")
     return repr(alike), authority.read_bytes() if authority.exists() else b""
@@ -58,14 +59,16 @@ def _key(options: Options) -> tuple[str, bytes]:
 
 @contextmanager
 def used(states: FirstStates) -> Iterator[None]:
-    """Have all servers of this process begin with first states."""
+    """Make all servers of this process begin with first states."""
     open_storage, start = OpenStorage.open, ControlPlane.start
 
+    @wraps(open_storage)
     async def open_with_state(self: OpenStorage) -> Storage:
         storage = await open_storage(self)
         states.begin(self.options, storage)
         return storage
 
+    @wraps(start)
     async def start_and_keep(self: ControlPlane) -> Address:
         address = await start(self)
         states.keep(self)

@@ -1,4 +1,4 @@
-"""Stacks of the tasks of a test that hangs: stacks of threads, which pytest writes, end in the event loop."""
+"""Stacks of the tasks of a hanging test: the thread stacks that pytest writes end in the event loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def running_loops() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def awaited(coroutine: Any) -> Iterator[str]:
-    """Yield the places where a coroutine waits, from the outermost to the one it waits for."""
+    """Yield the places where a coroutine waits, from the outermost to the innermost coroutine."""
     while coroutine is not None:
         for kind in ("cr", "gi", "ag"):
             frame = getattr(coroutine, f"{kind}_frame", None)
@@ -42,7 +42,7 @@ def awaited(coroutine: Any) -> Iterator[str]:
 
 
 def tasks() -> str:
-    """Return a paragraph for each task of each running event loop: its name, and where it waits."""
+    """Return a paragraph for each task of each running event loop: its name, and the places where it waits."""
     paragraphs = []
     for loop in running_loops():
         for task in asyncio.all_tasks(loop):
@@ -51,7 +51,7 @@ def tasks() -> str:
 
 
 class Watch:
-    """A plugin that writes to a descriptor where all tasks wait when a test has taken so many seconds."""
+    """Plugin that writes the places where all tasks wait to a file descriptor when a test takes too many seconds."""
 
     def __init__(self, seconds: float, descriptor: int) -> None:
         self._seconds = seconds
@@ -61,11 +61,11 @@ class Watch:
         threading.Thread(target=self._look, name="hanging tests", daemon=True).start()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Begin to count."""
+        """Start the timer."""
         self._test, self._deadline = nodeid, monotonic() + self._seconds
 
     def pytest_runtest_logfinish(self) -> None:
-        """Count no more."""
+        """Stop the timer."""
         self._deadline = inf
 
     def _look(self) -> None:

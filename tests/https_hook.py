@@ -1,4 +1,4 @@
-"""A webhook for tests: a real server of HTTPS."""
+"""Webhook for tests: a real HTTPS server."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from steersman.server.certificates import CertificateFiles
 
 
 class HttpsHook(ABC):
-    """Answers what is posted to it, over connections that it keeps, in `async with`."""
+    """Webhook that answers posted requests over keep-alive connections. It runs in `async with`."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
         self.heads: list[str] = []
-        """Of the requests that have come."""
+        """Heads of the requests received."""
         self.connections = 0
         self.held: asyncio.Event | None = None
-        """Nothing is answered until this is set."""
+        """Event until which no request is answered; None to answer at once."""
         self._came = asyncio.Condition()
         self.port = 0
         self._server: asyncio.Server | None = None
@@ -36,7 +36,7 @@ class HttpsHook(ABC):
 
     @abstractmethod
     def answered(self, target: str, body: Any) -> bytes:
-        """The whole response to what was posted to a path and query."""
+        """Return the whole response to a body that was posted to a path and query."""
 
     async def start(self) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -51,12 +51,12 @@ class HttpsHook(ABC):
             each.close()
 
     async def asked(self, count: int) -> None:
-        """Returns once so many requests have come."""
+        """Return once `count` requests have arrived."""
         async with self._came:
             await self._came.wait_for(lambda: len(self.heads) >= count)
 
     async def all_closed(self) -> None:
-        """Returns once the other side has closed its connections."""
+        """Return once the client has closed its connections."""
         async with asyncio.timeout(5), self._came:
             await self._came.wait_for(lambda: not self._open)
 
@@ -92,5 +92,5 @@ class HttpsHook(ABC):
 
 
 def http_response(status: int, body: bytes, content_type: str = "text/plain") -> bytes:
-    """A whole response of HTTP/1.1."""
+    """Return a whole HTTP/1.1 response."""
     return f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body

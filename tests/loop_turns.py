@@ -1,4 +1,4 @@
-"""What goes on in each turn of the loop: turns are counted, not milliseconds."""
+"""Work counted per iteration of the event loop, instead of milliseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.work import yielding
 
 
 async def steps_of_turns(count: Callable[[], int], is_over: Callable[[], bool]) -> list[int]:
-    """By how much `count` grows in each turn of the loop, until it `is_over`."""
+    """Return the growth of `count` in each iteration of the event loop, until `is_over` returns True."""
     steps = []
     while not is_over():
         before = count()
@@ -21,6 +21,6 @@ async def steps_of_turns(count: Callable[[], int], is_over: Callable[[], bool]) 
 
 
 def yield_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have loops of `work.yielding` give the event loop to others at nearly every look at the clock."""
+    """Make loops of `work.yielding` yield to the event loop at nearly every check of the clock."""
     monkeypatch.setattr(yielding, "BEGINNING", -1.0)
     monkeypatch.setattr(yielding, "SLICE", -1.0)

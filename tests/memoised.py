@@ -1,4 +1,4 @@
-"""Memoised functions under test: each fails for a key longer than it may remember.
+"""Memoised functions under test: each fails for a key that is longer than its bound.
 
 `watch` is called before anything of Steersman is imported, as decorators are applied then.
 """
@@ -10,25 +10,25 @@ from collections.abc import Callable
 from typing import Any
 
 LONGEST = 16 << 10
-"""Characters and bytes in the key of a function that has no bound of its own in LONGER."""
+"""Most characters and bytes in the key of a function without a bound in LONGER."""
 LONGER = {
     "cel.pattern_size._measured": 300_000,  # of 16 patterns, none of which is larger than RE2 is let read
     "cel.regular.compile_long_pattern": 300_000,  # of 8; what is compiled of one takes more
     "schema.patterns._large_finder": 300_000,  # of 32; the same
     "webhooks.client_config._shared_tls": 3 << 20,  # of 128 authorities, which administrators write
 }
-"""Functions that few long keys are worth it for, and how long these may be."""
+"""Functions that may keep a few longer keys, with the bound of a key."""
 
 functions: dict[str, Callable[..., Any]] = {}
 """Memoised functions of the package by name, without the name of the package."""
 feeds: list[str] = []
-"""Tests that feed functions with long texts on purpose, while they run: nothing of these is remembered."""
+"""Running tests that feed functions with long texts on purpose: nothing is memoised meanwhile."""
 faults: list[str] = []
-"""Calls with keys that are too long, until a test has told of them."""
+"""Calls with too long keys that no test has reported yet."""
 
 
 def length(key: Any) -> int:
-    """Count the characters and bytes that remembering `key` keeps."""
+    """Count the characters and bytes that memoising `key` keeps."""
     if isinstance(key, str | bytes):
         return len(key)
     if isinstance(key, tuple | frozenset):
@@ -58,7 +58,7 @@ def _watched(function: Callable[..., Any], memoised: Any) -> Any:
 
 
 def watch() -> None:
-    """Have every function of the package that is memoised from now on watched."""
+    """Check every function of the package that is memoised from now on."""
     original = functools.lru_cache
 
     def lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:

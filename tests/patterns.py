@@ -1,8 +1,8 @@
-"""Patterns of Python's `re` under test: collected as they are compiled, searched for repetitions that multiply, fed.
+"""Patterns of Python's `re` under test: collected when compiled, searched for ambiguous repetitions, and fed with text.
 
-`watch` is called before anything of Steersman is imported. Checkers that are published (regexploit, its like) do not
-know possessive repetition and are not kept up, so ambiguity is looked for here, on the automaton of a pattern: two ways
-from a state back to itself on the same text double the work with each repetition of that text.
+`watch` is called before anything of Steersman is imported. Published checkers such as regexploit do not know possessive
+repetition and are not maintained. So this module searches the automaton of a pattern for ambiguity: two paths from a
+state back to itself on the same text double the work with each repetition of the text.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Sets = tuple[tuple[int, int], ...]
 """Characters as ranges, both ends included."""
 
 compiled: dict[tuple[str | bytes, int], str] = {}
-"""Text and flags of each pattern that the package has compiled, and the module and line that did first."""
+"""Module and line that first compiled each pattern of the package, by the pattern's text and flags."""
 
 _LAST = 0x10FFFF
 _MANY = 130
-"""Repetitions that are written out; what may repeat more often counts as repeating without end."""
+"""Most repetitions that are expanded; a repetition with a higher bound counts as unbounded."""
 _IN_CATEGORY = {
     "DIGIT": ((48, 57),),
     "SPACE": ((9, 13), (32, 32)),
@@ -34,7 +34,7 @@ _IN_CATEGORY = {
 
 
 def watch() -> None:
-    """Have every pattern that the package compiles from now on collected."""
+    """Collect every pattern that the package compiles from now on."""
     original = re._compile  # type: ignore[attr-defined]
 
     def compile_and_note(pattern: Any, flags: Any) -> Any:
@@ -50,7 +50,7 @@ def watch() -> None:
 
 
 def complement(ranges: Sets) -> Sets:
-    """All characters that are not in these ranges."""
+    """Return the ranges of all characters that are not in these ranges."""
     out, at = [], 0
     for low, high in sorted(ranges):
         if at < low:
@@ -60,7 +60,7 @@ def complement(ranges: Sets) -> Sets:
 
 
 def common(one: Sets, other: Sets) -> int | None:
-    """A character of both, if there is any."""
+    """Return a character that is in both, None if there is none."""
     for low, high in one:
         for low2, high2 in other:
             if max(low, low2) <= min(high, high2):
@@ -84,7 +84,7 @@ def _folded(ranges: Sets) -> Sets:
 
 @dataclass
 class _Part:
-    """A part of a pattern: the states it may begin and end in, and in how many ways it may be empty."""
+    """Part of a pattern: its first and last states, and the number of ways in which it matches the empty text."""
 
     first: list[int] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
@@ -92,15 +92,15 @@ class _Part:
 
 
 class Automaton:
-    """The states of a pattern, one for each character that it names (Glushkov's construction).
+    """States of a pattern, one for each character in it (Glushkov's construction).
 
-    Assertions hold always, so that more is taken than the pattern takes; what they look for is kept aside.
+    Assertions count as true, so that the automaton accepts more than the pattern. They are kept in `assertions`.
     """
 
     def __init__(self, pattern: str | bytes, flags: int = 0) -> None:
         self.characters: list[Sets] = []
         self.next: dict[int, dict[int, int]] = {}
-        """By state those that may follow, and in how many ways that may be gone back on."""
+        """Next states of each state, each with the number of ways to it that backtracking may revisit."""
         self.assertions: list[Any] = []
         tree = parser.parse(pattern, flags)
         self._flags = tree.state.flags
@@ -127,7 +127,7 @@ class Automaton:
         )
 
     def sequence(self, items: Iterable[Any]) -> _Part:
-        """Add the states of items of a parsed pattern, one behind the other."""
+        """Add the states of consecutive items of a parsed pattern."""
         whole = _Part()
         for item in items:
             whole = self._then(whole, self._part(*item))
@@ -182,11 +182,11 @@ class Automaton:
         return self._then(whole, optional)
 
     def loops(self) -> list[set[int]]:
-        """The states that lead to each other, in groups."""
+        """Return the groups of states that are reachable from each other."""
         return list(strong({state: list(following) for state, following in self.next.items()}))
 
     def loops_gone_back_on(self) -> list[set[int]]:
-        """Those of repetitions that are not possessive: these never take back what they have taken."""
+        """Return the loops of repetitions that are not possessive, which backtracking may revisit."""
         return list(
             strong(
                 {state: [each for each, ways in following.items() if ways] for state, following in self.next.items()}
@@ -194,7 +194,7 @@ class Automaton:
         )
 
     def word(self, begin: Iterable[int], end: int) -> str | None:
-        """The shortest text on a way from one of some states, that state included, to `end`."""
+        """Return the shortest text on a path from one of the states in `begin`, that state included, to `end`."""
         before: dict[int, int | None] = dict.fromkeys(begin)
         waiting = deque(before)
         while waiting:
@@ -231,7 +231,7 @@ def _ranges(items: Any) -> Sets:
 
 
 def _shown(ranges: Sets) -> int:
-    """A character of these, a plain one if there is any."""
+    """Return a character of the ranges, a printable one if there is any."""
     for plain in ((97, 97), (48, 48), (33, 126)):
         found = common(ranges, (plain,))
         if found is not None:
@@ -240,7 +240,7 @@ def _shown(ranges: Sets) -> int:
 
 
 def strong(edges: dict[Any, list[Any]]) -> Iterator[set[Any]]:
-    """The strongly connected components that have a way back to where it began (Tarjan)."""
+    """Yield the strongly connected components that contain a cycle (Tarjan)."""
     index: dict[Any, int] = {}
     low: dict[Any, int] = {}
     stack: list[Any] = []
@@ -280,7 +280,7 @@ def strong(edges: dict[Any, list[Any]]) -> Iterator[set[Any]]:
 
 
 def multiplies(pattern: str | bytes, flags: int = 0) -> str:
-    """A text whose repetition doubles the ways in which the pattern may match, "" if there is none."""
+    """Return a text whose repetition doubles the ways in which the pattern may match, "" if there is none."""
     automaton = Automaton(pattern, flags)
     if found := _multiplies(automaton):
         return found
@@ -304,7 +304,7 @@ def _multiplies(automaton: Automaton) -> str:
 
 
 def _twice(automaton: Automaton, group: set[int]) -> str:
-    """A text with two ways from one state of a loop to itself."""
+    """Return a text with two paths from one state of a loop to itself."""
     characters = automaton.characters
     on = {state: [each for each, ways in automaton.next[state].items() if ways and each in group] for state in group}
     edges: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -326,7 +326,7 @@ def _twice(automaton: Automaton, group: set[int]) -> str:
 
 
 def pumps(pattern: str | bytes, flags: int = 0) -> Iterator[tuple[str, str]]:
-    """For each state of a loop a text that leads to it, and one that leads from it back to it."""
+    """Yield, for each state of a loop, a text that leads to the state and one that leads from it back to it."""
     automaton = Automaton(pattern, flags)
     for group in automaton.loops():
         for state in sorted(group):

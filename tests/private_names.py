@@ -1,4 +1,4 @@
-"""Private names of the package that tests reach for."""
+"""Private names of the package that tests use."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from functools import lru_cache
 
 _PRIVATE = re.compile(r"_(?!_)\w+")
 _LIKELY = re.compile(r"\._[a-zA-Z]|\bimport\b.*\b_[a-zA-Z]|^    _\w+,$|[\"']_[a-zA-Z]", re.MULTILINE)
-"""Text that may have such a name, as parsing all of it takes long."""
+"""Text that may have a private name: parsing all files takes long."""
 _PATCHED = re.compile(r"steersman\.[\w.]*\._(?!_)\w+")
 
 
 @lru_cache(maxsize=1)
 def _nodes(text: str) -> tuple[ast.AST, ...]:
-    """Return all of a module that may have private names, and nothing of others."""
+    """Return all nodes of a module that may have private names, and none of other modules."""
     return tuple(ast.walk(ast.parse(text))) if _LIKELY.search(text) else ()
 
 
 def _own(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return names that a module gives to something itself."""
+    """Return the names that a module defines itself."""
     names = set()
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -38,12 +38,12 @@ def _is_self(node: ast.expr) -> bool:
 
 
 def _is_ours(node: ast.expr) -> bool:
-    """Return True for a test's own object, and for a module of Python's, whose private names are another matter."""
+    """Return True for a test's own object, and for a module of Python's standard library."""
     return _is_self(node) or (isinstance(node, ast.Name) and node.id in sys.stdlib_module_names)
 
 
 def read(text: str) -> Iterator[str]:
-    """Yield the private names that a module imports from the package, or reads of an object that is not its own."""
+    """Yield the private names that a module imports from the package, or reads from another module's object."""
     nodes = _nodes(text)
     own = _own(nodes)
     for node in nodes:
@@ -54,7 +54,7 @@ def read(text: str) -> Iterator[str]:
 
 
 def patched(text: str) -> Iterator[str]:
-    """Yield the private names that a module has `monkeypatch.setattr` or `setitem` replace."""
+    """Yield the private names that a module replaces by `monkeypatch.setattr` or `setitem`."""
     for node in _nodes(text):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue

@@ -1,4 +1,4 @@
-"""Reports of tests that a process of pytest-xdist sends: each costs both sides, and of three most say nothing."""
+"""Reports that a process of pytest-xdist sends: each costs both processes time, and two of three have no information."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from _pytest.runner import runtestprotocol
 
 
 class OfResults:
-    """A plugin that runs tests and reports how each came out, and no setup or teardown that went well."""
+    """Plugin that runs tests and reports their results, but no successful setup or teardown."""
 
     @pytest.hookimpl
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-        """Run a test, and return True as it has been run."""
+        """Run a test. Return True, as no other plugin needs to run it."""
         hook = item.ihook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in runtestprotocol(item, log=False, nextitem=nextitem):

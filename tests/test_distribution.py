@@ -1,4 +1,4 @@
-"""Distribution of files of tests over processes, some of which die."""
+"""Tests of the distribution of files of tests over processes, some of which die."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TESTS = [f"{file}::test_{number}" for file in ("a.py", "b.py", "c.py", "d.py", "
 
 
 class Process:
-    """A process of tests that notes which ones it is given, and runs them as pytest-xdist's do."""
+    """Process that records the tests assigned to it, and runs them as those of pytest-xdist do."""
 
     def __init__(self, name: str) -> None:
         self.gateway = SimpleNamespace(id=name)
@@ -29,12 +29,12 @@ class Process:
         self.shutting_down = True
 
     def next(self) -> int | None:
-        """Return the test it runs now: one of which it knows the next, or the last when nothing more comes."""
+        """Return the test it runs now: a test that has a next one, or the last test once no more will come."""
         return self.waiting[0] if len(self.waiting) > 1 or (self.waiting and self.shutting_down) else None
 
 
 class Run:
-    """A run of TESTS in two processes, of which those die that run a test of `deadly`."""
+    """Run of TESTS in two processes, in which a process dies when it runs a test of `deadly`."""
 
     def __init__(self, deadly: set[str]) -> None:
         config: Any = SimpleNamespace(
@@ -53,7 +53,7 @@ class Run:
             self.begin()
 
     def begin(self) -> None:
-        """Start a process, and hand out tests once all have started."""
+        """Start a process, and distribute tests once all have started."""
         process: Any = Process(f"gw{len(self.processes)}")
         self.processes.append(process)
         self.scheduler.add_node(process)
@@ -81,7 +81,7 @@ class Run:
         return True
 
     def to_the_end(self) -> None:
-        """Run all there is, one test of each process at a time."""
+        """Run all tests, one of each process at a time."""
         moved = [True]
         while any(moved):
             moved = [self.step(process) for process in list(self.processes)]

@@ -1,4 +1,4 @@
-"""Docstrings begin with words that a stranger understands, and every public name has one."""
+"""Tests of docstrings: they begin with words that a stranger understands, and every public name has one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def public_names(file: Path) -> Iterator[tuple[str, object]]:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    """A method may have that of the method that it overrides."""
+    """A method may inherit the docstring of the method that it overrides."""
     found = [
         name
         for file in files("src/steersman")

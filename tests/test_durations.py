@@ -1,4 +1,4 @@
-"""The record of how long files of tests take, and the order that is made of it."""
+"""Tests of the record of the durations of files, and of the order made from it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests import durations
 
 
 def named(*nodeids: str, slow: bool = False) -> list[Any]:
-    """Tests of these names."""
+    """Return tests of these names."""
     return [SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda _: slow or None) for nodeid in nodeids]
 
 
 def ordered(items: list[Any], fast: dict[str, float], slow: dict[str, float]) -> list[str]:
-    """Names of the tests in the order of these durations."""
+    """Return the names of the tests in the order that these durations give."""
     return [item.nodeid for item in durations.longest_first(items, {"fast": fast, "slow": slow})]
 
 

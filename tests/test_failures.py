@@ -1,4 +1,4 @@
-"""Names of failed tests are told at once."""
+"""Tests that names of failed tests are reported at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.failures import Teller
 
 
 class Reporter:
-    """The terminal, as lines."""
+    """Terminal reporter that keeps its lines."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

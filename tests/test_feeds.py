@@ -1,8 +1,8 @@
-"""Whatever reads a text takes time in proportion to it: every function of the package that takes one text, every
-function of CEL that takes any, every format of schemas, and parsers that take more than the text.
+"""Tests that everything that reads a text takes time in proportion to the text.
 
-All are fed with repeated text, behind beginnings that are well, and with ends that are not; wording the error is part
-of it. Functions are found by their signatures, so new ones are fed too.
+They cover every function of the package that takes one text, every function of CEL that takes any text, every format of
+schemas, and parsers that take more than the text. All are fed with repeated text, between valid beginnings and invalid
+ends; formatting the error counts too. Functions are found by their signatures, so that new ones are covered.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ CALL_LIMIT = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _functions_are_fed_themselves() -> Iterator[None]:
-    """Functions that remember nothing of long texts, as those who call them see to it, are fed without that."""
+    """Feed functions without memoisation: their callers do not let them memoise long texts."""
     memoised.feeds.append(__name__)
     yield
     memoised.feeds.remove(__name__)
 
 
 OF_PATTERNS = ("matches/", "find/", "findAll/")
-"""Functions whose last text is a pattern: `cel.pattern_size` bounds those, and what a search may cost is looked at."""
+"""Functions whose last text is a pattern. `cel.pattern_size` bounds the pattern, and a search has a cost limit."""
 
 SAMPLES: dict[str, Any] = {
     IP.name: _read_ip("10.0.0.1"),
@@ -51,11 +51,11 @@ SAMPLES: dict[str, Any] = {
     SEMVER.name: parse_version("1.2.3"),
     URL.name: _url("http://a/b"),
 }
-"""Values of types that no text is of, by the names of the types."""
+"""Values of types that cannot be made from any text, by type name."""
 
 
 def argument(type: types.Type, text: str) -> Any:
-    """A value of a type, made of the text if it can be. Raises KeyError for a type without one."""
+    """Return a value of a type, made from the text if possible. Raises KeyError for a type without a sample."""
     if type in (types.STRING, types.ANY) or not type.name or type == types.DYN:
         return text
     if type == types.BYTES:
@@ -72,7 +72,7 @@ def argument(type: types.Type, text: str) -> Any:
 
 
 def overloads() -> Iterator[tuple[str, Overload, int]]:
-    """Every function of CEL that takes a text, with the place of that among its arguments."""
+    """Yield every function of CEL that takes a text, with the index of the text among its arguments."""
     for library in _LIBRARIES:
         for name, found in library.functions.items():
             for overload in found:
@@ -85,7 +85,10 @@ def overloads() -> Iterator[tuple[str, Overload, int]]:
 
 
 def call(overload: Overload, place: int, others: str) -> Callable[[str], Any]:
-    """A call with the text at a place and others elsewhere, or the text everywhere; it may cost what one may."""
+    """Return a call with the text at one index and `others` at all others; an empty `others` puts the text everywhere.
+
+    The call has the cost limit of one expression.
+    """
 
     def made(text: str) -> Any:
         assert overload.call is not None
@@ -107,7 +110,7 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "value of YAML": lambda text: decode_object(ConfigMap, f"data:\n  a: {text}".encode(), "yaml", want_strict=True),
     "time": lambda text: parse_time(text),
 }
-"""Parsers of more than one text."""
+"""Parsers that take more than one argument."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""First states of servers in memory."""
+"""Tests of first states of servers in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output about tasks that hang."""
+"""Tests of the output about hanging tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests are packages that mirror the sources: what tests a package lies in a folder of the same path."""
+"""Tests of the layout: tests are packages that mirror the sources, in folders of the same paths."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tests import ROOT
 
 TESTS = ROOT / "tests"
 MIRRORED = {"bench": ROOT / "bench", "examples": ROOT / "examples", "tools": ROOT / "tools"}
-"""Folders of tests of what lies beside the sources."""
+"""Folders of tests of code outside of `src`."""
 OF_THE_WHOLE = {"conformance", "deploy", "docs", "e2e"}
 """Folders of tests of whole servers and of documents."""
 ASTRAY = re.compile(r"from tests\S*\.(?:test_|conftest)")
-"""Imports that there should not be."""
+"""Imports that are not allowed."""
 
 
 def folders() -> Iterator[Path]:
-    """Every folder of tests that has Python in it, from `tests` on."""
+    """Yield every folder of tests that has Python files, from `tests` on."""
     for folder in sorted({path.parent for path in TESTS.rglob("*.py")}):
         if folder != TESTS:
             yield folder.relative_to(TESTS)
 
 
 def modules() -> Iterator[Path]:
-    """Every Python file of tests, tools, bench and `steersman.testing`."""
+    """Yield every Python file of tests, tools, bench and `steersman.testing`."""
     for folder in (TESTS, ROOT / "tools", ROOT / "bench", ROOT / "src" / "steersman" / "testing"):
         yield from sorted(folder.rglob("*.py"))
 
@@ -48,7 +48,7 @@ def test_every_folder_of_tests_is_a_package() -> None:
 
 
 def test_no_test_repeats_the_name_of_its_folder_before_its_own() -> None:
-    """`tests/store/test_store_create.py` is `tests/store/test_create.py`."""
+    """`tests/store/test_store_create.py` must be `tests/store/test_create.py`."""
     repeated = [
         str(path.relative_to(TESTS))
         for path in TESTS.rglob("test_*.py")
@@ -58,7 +58,7 @@ def test_no_test_repeats_the_name_of_its_folder_before_its_own() -> None:
 
 
 def test_modules_are_imported_by_their_names_from_the_root() -> None:
-    """No path is put before others, and no test module is imported by another one: what they share lies beside them."""
+    """No module changes `sys.path`, and no test module is imported by another one: shared code has modules of its own."""
     found = []
     for path in modules():
         text = path.read_text()

@@ -1,4 +1,4 @@
-"""What is remembered has a bound: of each memoised function, and of each cache that is made by hand."""
+"""Tests that caches are bounded: those of memoised functions, and those written by hand."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ OF_THE_PACKAGE = {
     "scheduler.queue.hints._is_waited_for",
     "storage.sqlite.file._expected_schema",
 }
-"""Functions whose keys are types, versions and flags that the package itself has."""
+"""Functions whose keys are types, versions and flags of the package itself."""
 
 OF_CLIENTS = {
     "aggregator.backend._escaped_key": "keys of at most 256 characters",
@@ -143,7 +143,7 @@ OF_CLIENTS = {
     "schema.patterns._large_finder": "32 patterns that RE2 may compile",
     "webhooks.client_config._shared_tls": "128 authorities that administrators write",
 }
-"""Functions whose keys come from outside, and what bounds a key. How many keys there are is in the decorator."""
+"""Functions whose keys come from outside, with the bound of a key. The decorator bounds the number of keys."""
 
 MADE_BY_HAND = {
     "admission_plugins/event_rate_limit.py _buckets_by_key": "cache_size of the configuration; long keys by digest",
@@ -173,14 +173,14 @@ MADE_BY_HAND = {
     "validation_rules/evaluation.py _visibility_cache": "one evaluation",
     "validation_rules/values.py _known": "the members of one object",
 }
-"""Dictionaries that remember what was made before, by file and name, and what bounds each."""
+"""Dictionaries that cache results, by file and name, with the bound of each."""
 OF_THEIR_NAMES = {"_known", "_kept", "_remembered", "_cache", "_cached", "_seen"}
 ORDERED = {"OrderedDict", "_Known"}
 
 
 @pytest.mark.slow
 def test_every_memoised_function_has_a_bound() -> None:
-    """`memoised.watch` holds each to 16 KiB a key, or to what LONGER says, in every test there is."""
+    """In every other test `memoised.watch` holds each function to 16 KiB a key, or to its bound in LONGER."""
     for module in pkgutil.walk_packages(steersman.__path__, "steersman."):
         if not module.name.startswith("steersman.api.") and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
@@ -191,7 +191,7 @@ def test_every_memoised_function_has_a_bound() -> None:
 
 
 def made_by_hand() -> Iterator[str]:
-    """Every dictionary that keeps the order of use, or is called known, kept, remembered, seen or ..._cache."""
+    """Yield every dictionary that keeps the order of use, or that has a name of a cache (OF_THEIR_NAMES)."""
     for file in sorted(SOURCES.rglob("*.py")):
         path = file.relative_to(SOURCES)
         if path.parts[0] == "api":
@@ -228,7 +228,7 @@ NO_CACHES = {
 
 
 def emptied_when_full() -> Iterator[str]:
-    """Files in which something is cleared where its length, or another number, is more than a bound."""
+    """Yield files that clear something when its length, or another number, exceeds a bound."""
     for file in sorted(SOURCES.rglob("*.py")):
         text = file.read_text()
         for node in ast.walk(ast.parse(text)) if ".clear(" in text else ():
@@ -245,7 +245,7 @@ def emptied_when_full() -> Iterator[str]:
 
 
 def test_no_cache_is_emptied_when_it_is_full() -> None:
-    """Whoever fills it would take from others what they ask for often: `work.bounded_cache` does not."""
+    """An attacker who fills such a cache would evict the entries of all others. `work.bounded_cache` does not allow it."""
     assert set(emptied_when_full()) == set(NO_CACHES)
 
 

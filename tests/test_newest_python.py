@@ -1,4 +1,4 @@
-"""The list of tests that run on the newest Python as well says of every folder and file whether it does, and why."""
+"""Tests of the list of tests that also run on the newest Python: it has every folder and file, with a reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LIST = ROOT / ".ci" / "newest-python.txt"
 
 
 def lines() -> list[list[str]]:
-    """Every line of the list in three: yes or no, the folder or file, and the reason."""
+    """Return every line of the list as three parts: yes or no, the folder or file, and the reason."""
     return [line.split(maxsplit=2) for line in LIST.read_text().splitlines() if not line.startswith("#")]
 
 

@@ -1,6 +1,6 @@
-"""Every pattern of the package takes time in proportion to the text, whoever wrote that.
+"""Tests that every pattern of the package takes time in proportion to the text, whoever wrote the text.
 
-Patterns of users are not among them: those are RE2's.
+Patterns of users are not covered: RE2 runs them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ AT_RUN_TIME = {
     "nodes/shell/text_programs.py": "the set of characters of `tr -s`, escaped: runs of one of them",
     "schema/formats.py": "`_matching`, which is called with the patterns of this file",
 }
-"""Files that make a pattern of something else than a text that stands there."""
+"""Files that build a pattern at run time, with the reason."""
 OF_OUR_OWN_TEXT = {
     "openapi.descriptions": "the text of the package that descriptions come from",
 }
-"""Modules with patterns that no client's text meets."""
+"""Modules with patterns that never search a client's text."""
 LENGTH = 12_000
-"""Characters of the longer text. What is quadratic takes 50 ms at least for so many, what is linear 2 ms."""
+"""Characters of the longer text. For so many, quadratic work takes at least 50 ms and linear work 2 ms."""
 MUCH = 0.02
 STEEP = 8.0
-"""How many times longer four times the text may take: 4 is linear, 16 is quadratic."""
+"""Largest ratio of the times for a text and for one of four times its length: 4 is linear, 16 is quadratic."""
 
 
 def import_all() -> None:
@@ -55,7 +55,7 @@ def tree_of(file: Path) -> ast.Module:
 
 @cache
 def calls_of_re() -> tuple[tuple[Path, ast.Call, bool], ...]:
-    """Every call of `re` in the package, and whether it stands in a function."""
+    """Return every call of `re` in the package: its file, the call, and True if it is inside a function."""
     found: list[tuple[Path, ast.Call, bool]] = []
 
     def walk(file: Path, node: ast.AST, is_within: bool) -> None:
@@ -73,7 +73,7 @@ def calls_of_re() -> tuple[tuple[Path, ast.Call, bool], ...]:
 
 
 def collected() -> dict[tuple[str | bytes, int], str]:
-    """Every pattern, and where it is: what modules compile, and what stands in functions that have not run."""
+    """Return every pattern and its place: patterns that modules compile, and those in functions that have not run."""
     import_all()
     found = dict(patterns.compiled)
     for file, call, is_within in calls_of_re():
@@ -93,7 +93,7 @@ def test_no_pattern_repeats_what_repeats_in_more_than_one_way() -> None:
 
 @pytest.mark.slow
 def test_patterns_are_made_of_texts_that_stand_there() -> None:
-    """Elsewhere a pattern could be made of what a client has sent, for which there is RE2 (`cel.regular`)."""
+    """Patterns that are built at run time could contain a client's text, which only RE2 (`cel.regular`) may run."""
     made = {
         str(file.relative_to(SOURCES))
         for file, call, is_within in calls_of_re()
@@ -142,7 +142,7 @@ def test_what_repeats_in_one_way_is_let_be(pattern: str) -> None:
 
 
 def is_searched(place: str) -> bool:
-    """Whether a pattern is looked for from any place of a text, as far as its name in its module tells."""
+    """Return True if a pattern is searched for anywhere in a text, judging by the uses of its name in its module."""
     module, _, line = place.rpartition(":")
     file = SOURCES.joinpath(*module.split("."))
     file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
@@ -173,7 +173,7 @@ def seconds(found: re.Pattern[Any], use: str, text: Any) -> float:
 
 
 def is_slow(pattern: str | bytes, flags: int, use: str, before: str, again: str, behind: str) -> bool:
-    """Whether a text of so many repetitions takes more than it should, in each of three tries."""
+    """Return True if a text of many repetitions takes too long, in each of three tries."""
     found = re.compile(pattern, flags)
     many = LENGTH // len(again)
 
@@ -200,7 +200,7 @@ def slow_uses(found: dict[tuple[str | bytes, int], str]) -> list[tuple[str, str,
 
 @pytest.mark.slow
 def test_every_pattern_takes_time_in_proportion_to_the_text() -> None:
-    """Fed with what it repeats, behind what leads there, and with an end that it does not take."""
+    """Each pattern is fed with text that it repeats, between a beginning that it accepts and an end that it rejects."""
     found = collected()
     ours = {key: place for key, place in found.items() if place.partition(":")[0] not in OF_OUR_OWN_TEXT}
     assert slow_uses(ours) == []

@@ -1,4 +1,4 @@
-"""Tests use public names; how many private ones they still reach for is counted, and only falls."""
+"""Tests of the number of private names that tests use, which may only fall."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pytest
 from tests import ROOT, private_names
 
 READ = 346
-"""Private names that tests import, or read of objects of others: lower this when they become fewer."""
+"""Private names that tests import, or read from other modules' objects. Lower the number when there are fewer."""
 PATCHED = 95
-"""Private names that tests replace: lower this when they become fewer."""
+"""Private names that tests replace. Lower the number when there are fewer."""
 
 
 def everywhere() -> list[str]:
-    """The text of every module of tests."""
+    """Return the text of every module of tests."""
     return [path.read_text() for path in sorted((ROOT / "tests").rglob("*.py"))]
 
 

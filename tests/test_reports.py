@@ -1,4 +1,4 @@
-"""Reports that a process of tests sends."""
+"""Tests of the reports that a process of tests sends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests import reports
 
 
 class Told:
-    """The hooks of an item: what they are called with."""
+    """Hooks of an item that record their calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""The list of modules of tests and tools whose types are not checked strictly: it only shrinks."""
+"""Tests of the list of modules of tests and tools with relaxed type checks, which may only shrink."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from tests import ROOT
 
 UNTYPED = 44
-"""Modules in which functions may go without annotations: lower this when they become fewer."""
+"""Modules in which functions may have no annotations. Lower the number when there are fewer."""
 RELAXED = 218
-"""Modules in which errors of some kinds are let pass: lower this when they become fewer."""
+"""Modules with disabled kinds of errors. Lower the number when there are fewer."""
 
 
 def overrides() -> Iterator[tuple[list[str], bool]]:
-    """Modules of each override of mypy's for modules of our own, and whether it lets functions go without annotations."""
+    """Yield the modules of each of mypy's overrides for our own modules, and True if it allows missing annotations."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     for override in project["tool"]["mypy"]["overrides"]:
         modules = [module for module in override["module"] if module.split(".")[0] in {"tests", "tools"}]

@@ -1,4 +1,4 @@
-"""URLs in messages and logs have no query and no password: they are written by `redacted_url`, or by what uses it."""
+"""Tests that URLs in messages and logs have no query and no password: `redacted_url`, or a caller of it, writes them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HARMLESS: Final = {
     "cli/logs.py": "the server's own address, and what its callers have from Endpoint.shown",
     "endpoints/proxy/location_streamer.py": "told to the client whose request it is, as kube-apiserver tells it",
 }
-"""Files whose messages may have them, and why."""
+"""Files whose messages may have plain URLs, with the reason."""
 
 
 def urls_in(node: ast.AST) -> Iterator[int]:
-    """The lines of values by these names that are not passed to `redacted_url`."""
+    """Yield the lines of values by these names that are not passed to `redacted_url`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "redacted_url":
         return
     if (isinstance(node, ast.Attribute) and node.attr in NAMES) or (isinstance(node, ast.Name) and node.id in NAMES):
@@ -37,7 +37,7 @@ def urls_in(node: ast.AST) -> Iterator[int]:
 
 
 def told(source: str) -> list[int]:
-    """The lines where an exception or a log has such a value."""
+    """Return the lines in which an exception or a log has a plain URL."""
     found: list[int] = []
     if not _NAMED.search(source):
         return found

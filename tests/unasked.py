@@ -1,4 +1,4 @@
-"""Resources in a catalogue of which no object is ever asked for."""
+"""Resources in a catalogue whose objects are never requested."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.rest.resource import Resource
 
 
 class UnaskedStorage:
-    """Could do everything."""
+    """Storage that supports all verbs and fails the test when one is called."""
 
     async def _asked(self, *_: Any, **__: Any) -> Any:
         raise AssertionError("nobody was to ask")
@@ -25,5 +25,5 @@ class UnaskedStorage:
 
 
 def unasked(resource: Resource[Any]) -> tuple[BoundResource[Any], UnaskedStorage]:
-    """What a catalogue is given of a resource."""
+    """Return a bound resource and its storage, as a catalogue takes them."""
     return bind(resource, MagicMock()), UnaskedStorage()

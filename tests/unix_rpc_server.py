@@ -1,4 +1,4 @@
-"""A gRPC server of a few methods on a Unix socket, which fails and waits when it is told to."""
+"""gRPC server on a Unix socket, with a few methods, whose failures and delays tests set."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import grpc.aio
 from steersman.net import protobuf_fields as proto
 
 Method = Callable[[dict[int, list[proto.Value]]], bytes]
-"""From the fields of a request to its answer."""
+"""Function that returns the answer to a request, given by its protobuf fields."""
 
 
 class UnixRPCServer:
-    """See the module; to be started and stopped on the loop."""
+    """gRPC server that is started and stopped on the event loop."""
 
     def __init__(self, socket: str, service: str, methods: Mapping[str, Method]) -> None:
         self.socket = socket

@@ -1,4 +1,4 @@
-"""Flunders, in two versions, and fischers."""
+"""Resources Flunder, in two versions, and Fischer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = (PrinterColumn("Flunder", ".spec.flunderReference"), PrinterColumn("F
 
 @resource("wardle.example.com/v1beta1", printer_columns=_COLUMNS)
 class Flunder(msgspec.Struct):
-    """A flunder refers to another one, or to a fischer."""
+    """Example resource with a reference to another flunder or to a fischer."""
 
     spec: FlunderSpec = msgspec.field(default_factory=FlunderSpec)
     status: FlunderStatus | None = None
@@ -44,14 +44,14 @@ class Flunder(msgspec.Struct):
 
     @steersman.admit
     async def ban(self, request: Request[Flunder]) -> None:
-        """No fischer disallows the name (the admission plugin BanFlunder)."""
+        """Refuse a name that a fischer disallows (the admission plugin BanFlunder)."""
         async for fischer in request.objects(Fischer).every():
             if request.metadata.name in fischer.disallowed_flunders:
                 raise request.forbid("this name may not be used, please change the resource name")
 
     @steersman.validate
     def refer_to_one(self, request: Request[Flunder]) -> Iterator[FieldError]:
-        """It refers to exactly one, of the type that it says."""
+        """Require exactly one reference, of the given type."""
         spec = self.spec
         if spec.flunder_reference and spec.fischer_reference:
             text = "flunderReference and fischerReference cannot be both set"
@@ -72,13 +72,13 @@ class FlunderSpecV1Alpha1(msgspec.Struct, rename="camel"):
 
 @version_of(Flunder, "v1alpha1", printer_columns=(PrinterColumn("Reference", ".spec.reference"),))
 class FlunderV1Alpha1(msgspec.Struct):
-    """A flunder refers to another one, or to a fischer."""
+    """Example resource with a reference to another flunder or to a fischer."""
 
     spec: FlunderSpecV1Alpha1 = msgspec.field(default_factory=FlunderSpecV1Alpha1)
     status: FlunderStatus | None = None
 
     def convert_to(self) -> Flunder:
-        """As a v1beta1."""
+        """Convert to v1beta1."""
         spec = FlunderSpec(reference_type=self.spec.reference_type)
         if self.spec.reference and self.spec.reference_type == "Flunder":
             spec.flunder_reference = self.spec.reference
@@ -88,7 +88,7 @@ class FlunderV1Alpha1(msgspec.Struct):
 
     @classmethod
     def convert_from(cls, hub: Flunder) -> FlunderV1Alpha1:
-        """From a v1beta1."""
+        """Convert from v1beta1."""
         spec = hub.spec
         reference = spec.flunder_reference or spec.fischer_reference or ""
         return cls(FlunderSpecV1Alpha1(reference, spec.reference_type or "Flunder"), hub.status)
@@ -96,6 +96,6 @@ class FlunderV1Alpha1(msgspec.Struct):
 
 @resource("wardle.example.com/v1alpha1", namespaced=False)
 class Fischer(msgspec.Struct, rename="camel"):
-    """A fischer says which names flunders may not have."""
+    """Example resource with a list of names that flunders must not have."""
 
     disallowed_flunders: Annotated[list[str], OpenAPI({"x-kubernetes-list-type": "set"})] = []

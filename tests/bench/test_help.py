@@ -20,6 +20,7 @@ PROGRAMS = [
     "bench.protobuf_micro",
     "bench.scheduling",
     "bench.shared_micro",
+    "bench.sizing",
     "bench.storage_micro",
     "tools.cluster_soak",
     "tools.conformance",

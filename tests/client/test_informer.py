@@ -231,6 +231,19 @@ async def test_the_first_attempt_tells_why_nothing_can_be_followed() -> None:
     await informer.stop()
 
 
+async def test_all_who_wait_for_the_first_attempt_are_told(client: Client) -> None:
+    for server, expected in ((client, None), (Client(ExpiringServer(), "tests"), StatusError)):
+        informer = Informer(server, CONFIG_MAPS)
+        waiting = [asyncio.create_task(informer.wait_for_first_attempt()) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting.pop().cancel()
+        informer.start()
+        async with asyncio.timeout(10):
+            results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in results] == [expected or type(None)] * 2
+        await informer.stop()
+
+
 async def test_more_than_there_is_room_for_is_not_kept(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(40):
         await client.create(CONFIG_MAPS, config_map(f"large-{number}", label="x" * 60))

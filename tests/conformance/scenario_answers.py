@@ -1,4 +1,4 @@
-"""Answers made comparable: what differs from run to run becomes symbols; and where two answers differ."""
+"""Normalisation of answers, which replaces values that differ from run to run by symbols, and comparison of answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_SHOWN: Final = 300
 
 
 class Normaliser:
-    """Turns what differs from run to run into symbols, the same symbol for the same value.
+    """Replacement of values that differ from run to run by symbols, the same symbol for the same value.
 
     A value saved in `variables` becomes its name in braces.
     """
@@ -31,7 +31,7 @@ class Normaliser:
         self._columns: list[dict[str, Any]] = []
 
     def text(self, value: str) -> str:
-        """A text with its times, uids, addresses and saved values replaced."""
+        """Return a text with its times, uids, addresses and saved values replaced."""
         if whole := self._saved(value):
             return whole
         value = _FINGERPRINT.sub("X509SHA256=<hash>", value)
@@ -44,7 +44,7 @@ class Normaliser:
         return _AGO.sub("(<age> ago)", _SERVER.sub("<server>", value))
 
     def walk(self, value: Any, key: str = "", *, is_object: bool = True) -> Any:
-        """A JSON value, the one at `key`; `is_object` tells whether its metadata would be an object's own."""
+        """Return the normalised JSON value of `key`. `is_object` is True if metadata in the value is an object's own."""
         if isinstance(value, dict):
             if value.get("kind") == "Table" and "columnDefinitions" in value:
                 return self._table(value)
@@ -113,7 +113,7 @@ class Normaliser:
         return self._symbols.setdefault((kind, value), f"<{kind} {number}>")
 
     def _saved(self, value: str) -> str | None:
-        """The variable whose saved value this is, in braces."""
+        """Return the name, in braces, of the variable that was saved with this value; None if there is none."""
         names = (name for name, known in self.variables.items() if known == value and name != "ns" and len(known) > 2)
         return next(("{" + name + "}" for name in names), None)
 
@@ -122,7 +122,7 @@ class Normaliser:
 
 
 def _replace(name: str, known: str, value: str) -> str:
-    """`value` with the saved value `known` replaced by its name, where it stands as what it is."""
+    """Return `value` with the saved value `known` replaced by its name, except inside of a longer word."""
     if name.endswith(".port"):
         before = r"(:)"
     elif known.isdigit():
@@ -133,7 +133,7 @@ def _replace(name: str, known: str, value: str) -> str:
 
 
 def dig(value: Any, path: str) -> Any:
-    """The value at a dotted path, None if there is none; a number indexes a list, a backslash protects a dot."""
+    """Return the value at a dotted path, None if there is none; a number indexes a list, a backslash protects a dot."""
     for key in (part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", path)):
         if isinstance(value, list) and key.lstrip("-").isdigit() and -len(value) <= int(key) < len(value):
             value = value[int(key)]
@@ -145,7 +145,7 @@ def dig(value: Any, path: str) -> Any:
 
 
 def drop(value: Any, path: str) -> None:
-    """Removes what is at a dotted path."""
+    """Remove the value at a dotted path."""
     parent, _, last = path.rpartition(".")
     holder = dig(value, parent) if parent else value
     if isinstance(holder, dict):
@@ -153,7 +153,7 @@ def drop(value: Any, path: str) -> None:
 
 
 def put_in_order(body: dict[str, Any]) -> None:
-    """Sorts a Status's causes and the words of its message, where the server may give them in any order."""
+    """Sort the causes of a Status and the words of its message, which servers may give in any order."""
     causes = dig(body, "details.causes") or []
     if len(causes) > 1:
         body["message"] = " ".join(sorted(re.split(r"[\s,\[\]]+", body["message"])))
@@ -161,7 +161,7 @@ def put_in_order(body: dict[str, Any]) -> None:
 
 
 def differences(want: Any, have: Any, path: str = "") -> list[str]:
-    """Where two JSON values differ, a line each."""
+    """Return a line for each difference between two JSON values, with its path."""
     if isinstance(want, dict) and isinstance(have, dict):
         lines = []
         for key in sorted(want.keys() | have.keys(), key=str):

@@ -1,4 +1,4 @@
-"""Certificates, keys and signed tokens for scenarios whose servers know users by them."""
+"""Certificates, keys and signed tokens of users in scenarios."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 _USAGES: Final = {"client": ExtendedKeyUsageOID.CLIENT_AUTH, "server": ExtendedKeyUsageOID.SERVER_AUTH}
 _DAY: Final = datetime.timedelta(days=1)
 _NUMBER_BYTES: Final = 32
-"""Of the numbers of a key on P-256, and of its signatures."""
+"""Bytes of each number of a P-256 key, and of each of the two numbers of a signature."""
 
 
 def make_certificate(folder: Path, name: str, asked: dict[str, Any]) -> None:
-    """NAME.crt and NAME.key in the folder: signed by the `ca` of that name, or by itself and then an authority.
+    """Write NAME.crt and NAME.key into the folder, signed by the CA called `ca`; without `ca` it is a self-signed CA.
 
-    `asked` may say: ca, cn, o (a list), uid (a text or a list), client, server, sans (a list), days (30; 0 or less for
-    one that is over), starts (in so many days).
+    `asked` may have: ca, cn, o (a list), uid (a text or a list), client, server, sans (a list), days (30 by default; 0
+    or less for an expired certificate), starts (days until it becomes valid).
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(asked)
@@ -78,7 +78,7 @@ def _general_name(text: str) -> x509.GeneralName:
 
 
 class Key:
-    """A key that signs JSON Web Tokens, `rsa` or `ec`; its id is its name."""
+    """Key that signs JSON Web Tokens, of type `rsa` or `ec`. Its id is its name."""
 
     def __init__(self, name: str, kind: str = "rsa") -> None:
         self.name = name
@@ -93,7 +93,7 @@ class Key:
         return "RS256" if isinstance(self._key, rsa.RSAPrivateKey) else "ES256"
 
     def jwk(self) -> dict[str, str]:
-        """The public key as an issuer publishes it."""
+        """Return the public key as an issuer publishes it."""
         numbers = self._key.public_key().public_numbers()
         if isinstance(numbers, rsa.RSAPublicNumbers):
             figures = {"kty": "RSA", "n": _number(numbers.n, 256), "e": _number(numbers.e, 3)}
@@ -103,13 +103,16 @@ class Key:
         return {"use": "sig", "kid": self.name, "alg": self._algorithm} | figures
 
     def pem(self) -> str:
-        """The public key in PEM."""
+        """Return the public key in PEM."""
         public = self._key.public_key()
         form = serialization.PublicFormat.SubjectPublicKeyInfo
         return public.public_bytes(serialization.Encoding.PEM, form).decode()
 
     def sign(self, claims: dict[str, Any], expires: float | None = 600, header: dict[str, Any] | None = None) -> str:
-        """A token; `iat` and `exp` (in so many seconds) are put in, unless claims have them or it is never over."""
+        """Return a token that expires after `expires` seconds, never if None.
+
+        `iat` and `exp` are added unless the claims have them.
+        """
         now = int(time.time())
         claims = ({} if expires is None else {"iat": now, "exp": now + expires}) | claims
         header = {"alg": self._algorithm, "kid": self.name, "typ": "JWT"} | (header or {})

@@ -1,4 +1,4 @@
-"""HTTPS servers that answer as scripted, for the `serve` step of a scenario: webhooks, aggregated servers, issuers."""
+"""HTTPS servers with scripted answers, for the `serve` step of a scenario: webhooks, aggregated servers, issuers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NO_CASE: Final = {"code": 404, "body": "no case"}
 
 
 class HookServer(http.server.ThreadingHTTPServer):
-    """Answers by `script`, and keeps in `seen` what it was asked."""
+    """Server that answers by `script`, and keeps the requests in `seen`."""
 
     daemon_threads = True
 
     pem = ""
-    """Its certificate, by which it is verified."""
+    """Certificate of the server in PEM, by which clients verify the server."""
 
     def __init__(self, script: dict[str, Any]) -> None:
         super().__init__(("", 0), _Hook)
@@ -41,7 +41,7 @@ class HookServer(http.server.ThreadingHTTPServer):
         self.seen: list[dict[str, Any]] = []
 
     def handle_error(self, *_: object) -> None:
-        """A server that hangs up, or does not trust the certificate, is part of the scenario."""
+        """Ignore errors: a client that hangs up, or that does not trust the certificate, is part of the scenario."""
 
 
 class _Hook(http.server.BaseHTTPRequestHandler):
@@ -73,16 +73,18 @@ class _Hook(http.server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
 
     def log_message(self, *_: object) -> None:
-        """Nothing: what was asked is in `seen`."""
+        """Log nothing: `seen` has the requests."""
 
 
 def _is_about(case: dict[str, Any], body: Any) -> bool:
-    """Whether the `if` of a case holds for what is asked."""
+    """Return True if the `if` condition of a case holds for the body of a request."""
     return all(dig(body, path) == value for path, value in case.get("if", {}).items())
 
 
 def _review(script: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a review: of an admission or a conversion, or of a token or access, which is a `status`."""
+    """Return the answer to an AdmissionReview or ConversionReview, or, with `status`, to a TokenReview or
+    SubjectAccessReview.
+    """
     if "status" in script:
         return {"apiVersion": body["apiVersion"], "kind": body["kind"], "status": script["status"]}
     response: dict[str, Any] = {"uid": body["request"]["uid"]}
@@ -100,7 +102,7 @@ def _review(script: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert(request: dict[str, Any], version: str, old: str, new: str) -> None:
-    """Brings the objects to the desired version: at `version` the field `old` is called `new`."""
+    """Convert the objects to the desired version: in `version` the field `old` is called `new`."""
     aim = request["desiredAPIVersion"]
     away, to = (old, new) if aim.endswith("/" + version) else (new, old)
     for each in request["objects"]:
@@ -114,7 +116,7 @@ def _convert(request: dict[str, Any], version: str, old: str, new: str) -> None:
 
 
 def serve(name: str, script: dict[str, Any], variables: dict[str, str]) -> HookServer:
-    """Serves over TLS with a certificate that is its own CA; says in `variables` how it is reached."""
+    """Start a TLS server whose certificate is its own CA, and set the variables NAME.url, NAME.ca, NAME.ip, NAME.port."""
     server = HookServer(script)
     pem, key = _certificate(["localhost", f"{name}.{variables['ns']}.svc"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -136,7 +138,7 @@ def serve(name: str, script: dict[str, Any], variables: dict[str, str]) -> HookS
 
 
 def _certificate(names: list[str]) -> tuple[bytes, bytes]:
-    """A self-signed certificate for the local address and these names, and its key; both PEM."""
+    """Return a self-signed certificate for the local address and these names, and its key, both in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hook")])
     now = datetime.datetime.now(datetime.UTC)
@@ -160,7 +162,7 @@ def _certificate(names: list[str]) -> tuple[bytes, bytes]:
 
 
 def _outward_address() -> str:
-    """The address of this machine that faces outwards; nothing is sent to find it."""
+    """Return the outward address of this machine, without sending anything."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -82,7 +82,7 @@ from tests.conformance.scenario_servers import SERVER_FILE, OwnServer, asks_for_
 
 TOKENS: Final = {"admin": "admin-token", "alice": "alice-token", "bob": "bob-token", "node-a": "node-a-token"}
 FLAGS_FILE: Final = "server-flags.txt"
-"""In an area's folder: flags its server needs, one a line, in place of the usual ones of the same name."""
+"""File in an area's folder with flags of its server, one a line, which replace the usual flags of the same names."""
 _HEADERS: Final = (
     "content-type",
     "warning",
@@ -99,22 +99,22 @@ _HEADERS: Final = (
 _PATIENCE: Final = 10.0
 _CERTIFICATE: Final = "cert:"
 _FAILURES: Final = (OSError, http.client.HTTPException, KeyError, ValueError)
-"""What a wrong answer can make of a scenario that goes on from it."""
+"""Exceptions that a wrong answer can cause in later steps of a scenario."""
 
 Exchange = tuple[http.client.HTTPConnection, http.client.HTTPResponse]
 Answered = tuple[http.client.HTTPResponse, Any]
-"""An answer, and its body."""
+"""Response, and its body."""
 
 
 class Server:
-    """One API server, reached over HTTP/1.1 and TLS, or plain."""
+    """API server, reached over HTTP/1.1, with TLS or without."""
 
     def __init__(self, url: str, ca: str | None, own: OwnServer | None = None) -> None:
         self._own = own
         self.reach(url, ca)
 
     def reach(self, url: str, ca: str | None) -> None:
-        """Goes on with the server at this URL."""
+        """Use the server at this URL from now on."""
         parts = urllib.parse.urlsplit(url)
         self._address = (parts.hostname or "", parts.port)
         self._ca = ca
@@ -137,7 +137,7 @@ class Server:
         body: Any = None,
         timeout: float = 30.0,
     ) -> Exchange:
-        """The response, its body unread, and the connection, which is the caller's to close."""
+        """Send a request and return the connection, which the caller closes, and the response with an unread body."""
         fields: dict[str, Any] = {"User-Agent": "replay", "Accept": "application/json"} | (headers or {})
         if isinstance(user, str):
             user = {"cert": user.removeprefix(_CERTIFICATE)} if user.startswith(_CERTIFICATE) else {"user": user}
@@ -173,7 +173,7 @@ class Server:
 
 
 class Watch(threading.Thread):
-    """A watch read in the background, one JSON event a line."""
+    """Thread that reads a watch, one JSON event a line."""
 
     def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         super().__init__(daemon=True)
@@ -191,7 +191,7 @@ class Watch(threading.Thread):
         self._ended = True
 
     def stop(self) -> None:
-        """Goes away."""
+        """End the watch."""
         if self._socket:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)  # ends the reader's wait; closing alone would not
@@ -199,7 +199,7 @@ class Watch(threading.Thread):
         self._connection.close()
 
     def collect(self, count: int | None, seconds: float | None) -> dict[str, Any]:
-        """What it has seen, as an answer; and goes away."""
+        """Wait for `count` events or for so many seconds, end the watch, and return its events as an answer."""
         deadline = time.monotonic() + (seconds or (5 if count else 1))
         while time.monotonic() < deadline and not self._ended and not (count and len(self._events) >= count):
             time.sleep(0.02)
@@ -211,14 +211,14 @@ class Watch(threading.Thread):
 
 @dataclass
 class Play:
-    """One scenario being played."""
+    """Playback of one scenario."""
 
     server: Server
     normaliser: Normaliser = field(default_factory=Normaliser)
     watches: dict[str, Watch] = field(default_factory=dict)
     hooks: dict[str, HookServer] = field(default_factory=dict)
     own: OwnServer | None = None
-    """What the server of a scenario of its own has beside it."""
+    """The scenario's own server, None if the scenario has none."""
     pending: dict[str, concurrent.futures.Future[Answered]] = field(default_factory=dict)
     pool: concurrent.futures.ThreadPoolExecutor = field(default_factory=concurrent.futures.ThreadPoolExecutor)
 
@@ -233,7 +233,7 @@ class Play:
         connection.close()
 
     def step(self, raw: dict[str, Any]) -> dict[str, Any] | None:
-        """Does one step; its answer, None if it has none."""
+        """Run one step and return its answer, None if it has none."""
         if self._is_done_without_answer(raw):
             return None
         if "events" in raw:
@@ -255,7 +255,7 @@ class Play:
         return {key: answer[key] for key in raw["only"]} if "only" in raw else answer
 
     def _is_done_without_answer(self, raw: dict[str, Any]) -> bool:
-        """Does a step that has no answer."""
+        """Run a step that has no answer. Return False, and do nothing, for any other step."""
         if "sleep" in raw:
             time.sleep(raw["sleep"])
         elif "serve" in raw and raw["serve"] in self._own_hooks:
@@ -302,7 +302,7 @@ class Play:
         )
 
     def _do(self, step: dict[str, Any]) -> Answered:
-        """Asks, until the answer is as it is waited for."""
+        """Send the request of a step, again and again until its `until` conditions hold."""
         deadline = time.monotonic() + step.get("within", _PATIENCE)
         wanted = step.get("until") or {}
         while True:
@@ -318,7 +318,7 @@ class Play:
             time.sleep(0.05)
 
     def _compared(self, step: dict[str, Any], answered: Answered) -> dict[str, Any]:
-        """Of an answer what is compared; what is to be remembered of it is."""
+        """Return the compared parts of an answer, and save the values that the step's `save` names."""
         response, body = answered
         for name, where in step.get("save", {}).items():
             found = response.getheader(where[7:]) if where.startswith("header.") else dig(body, where)
@@ -358,7 +358,7 @@ class Play:
 
 
 def namespace_of(file: Path) -> str:
-    """The namespace that is made for a scenario."""
+    """Return the namespace that is created for a scenario."""
     return re.sub(r"[^a-z0-9-]", "-", f"{file.parent.name}-{file.stem}".lower())[:60].strip("-")
 
 
@@ -400,7 +400,7 @@ def _title(raw: dict[str, Any]) -> str:
 
 
 def scenarios(places: Iterable[Path]) -> list[Path]:
-    """The scenario files at these places; areas whose servers are others only where they are named themselves."""
+    """Return the scenario files at these paths. Areas with servers of their own must be named themselves."""
     files: list[Path] = []
     for place in places:
         found = sorted(place.rglob("*.yaml")) if place.is_dir() else [place]
@@ -418,22 +418,22 @@ def _flags_of(file: Path) -> Path:
 
 
 def golden(file: Path) -> Path:
-    """Where a scenario's recorded answers are."""
+    """Return the file with a scenario's recorded answers."""
     return file.with_suffix(".golden.json")
 
 
 @dataclass
 class Outcome:
-    """How a scenario went: its steps that agree, and those that do not, each with where it differs."""
+    """Result of a scenario: the number of steps that passed, and the failed steps, each with its differences."""
 
     file: Path
     passed: int = 0
     failed: list[tuple[dict[str, Any], list[str]]] = field(default_factory=list)
     error: Exception | None = None
-    """What ended it early."""
+    """Exception that ended the scenario early."""
 
     def lines(self, show: int) -> list[str]:
-        """A report, of at most `show` failing steps; 0 is all."""
+        """Return a report of at most `show` failing steps; 0 shows all."""
         total = self.passed + len(self.failed)
         state, why = ("FAIL" if self.failed else "ok  "), (f" {self.error!r}" if self.error else "")
         lines = [f"{state} {self.file} {self.passed}/{total}{why}"]
@@ -444,7 +444,7 @@ class Outcome:
 
 
 def check(server: Server, file: Path, own: OwnServer | None = None) -> Outcome:
-    """Plays a scenario and compares it with its recorded answers."""
+    """Play a scenario and compare it with its recorded answers."""
     outcome = Outcome(file)
     answers: list[dict[str, Any]] = []
     try:
@@ -464,7 +464,7 @@ def check(server: Server, file: Path, own: OwnServer | None = None) -> Outcome:
 def check_all(
     server: Server, files: Iterable[Path], *, jobs: int = 1, report: Callable[[Outcome], None]
 ) -> tuple[int, int]:
-    """Checks scenarios, `jobs` at a time; how many steps passed and failed."""
+    """Check scenarios, `jobs` at a time, and return the numbers of passed and failed steps."""
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for outcome in pool.map(lambda file: check(server, file), files):

@@ -42,7 +42,7 @@ _PROXY_FLAGS: Final = (
 
 
 def fill(value: Any, variables: dict[str, str]) -> Any:
-    """`value` with every {name} of a known variable replaced, in whole containers too."""
+    """Return `value` with every {name} of a known variable replaced, also inside lists and mappings."""
     if isinstance(value, str):
         for name, known in variables.items():
             if name.endswith(".port") and value == "{" + name + "}":
@@ -57,24 +57,24 @@ def fill(value: Any, variables: dict[str, str]) -> Any:
 
 
 def asks_for_its_own(file: Path) -> bool:
-    """Whether a scenario has a server of its own."""
+    """Return True if a scenario has a server of its own."""
     return (file.parent / SERVER_FILE).exists()
 
 
 def with_flags(usual: Sequence[str], given: Sequence[str]) -> list[str]:
-    """The usual flags with those given in place of the ones of the same name."""
+    """Return the usual flags, in which a given flag replaces the usual one of the same name."""
     names = {flag.partition("=")[0] for flag in given}
     return [*(flag for flag in usual if flag.partition("=")[0] not in names), *given]
 
 
 def _asked(file: Path) -> dict[str, Any]:
-    """What a scenario's server is to be. Raises ValueError for what is not known here."""
+    """Return the settings of a scenario's server. Raises ValueError for unknown settings."""
     area: dict[str, Any] = yaml.safe_load((file.parent / SERVER_FILE).read_text()) or {}
     return _laid_over(area, yaml.safe_load(file.read_text()).get("server") or {})
 
 
 def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Flags in place of those of the same name, and everything else one by one. Raises ValueError."""
+    """Return settings in which `above` overrides `below`: flags by flag name, all others by key. Raises ValueError."""
     if unknown := ({*below, *above} - {"flags", *_BY_NAME}):
         raise ValueError(f"servers with {', '.join(sorted(unknown))} are not started here")
     found: dict[str, Any] = {key: below.get(key, {}) | above.get(key, {}) for key in _BY_NAME}
@@ -82,7 +82,7 @@ def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 class OwnServer:
-    """A scenario's own server, with what is in front of it: `folder` has its files, `hooks` are up."""
+    """A scenario's own server, with its files in `folder` and its running `hooks`."""
 
     def __init__(self, file: Path, folder: Path, namespace: str) -> None:
         self._asked = _asked(file)
@@ -90,7 +90,7 @@ class OwnServer:
         self.variables = {"dir": str(folder), "ns": namespace}
         self.hooks: dict[str, HookServer] = {}
         self.restart: Callable[[], tuple[str, str]] | None = None
-        """Starts the server again, as it is asked for by then; its URL and CA."""
+        """Restarts the server with its current settings and returns its URL and CA."""
         self._read: dict[str, int] = {}
         for name, each in ({_PROXY_CA: {"cn": _PROXY_CA}} | self._asked["certificates"]).items():
             make_certificate(folder, name, each)
@@ -99,7 +99,7 @@ class OwnServer:
             self.hooks[name] = serve(name, {}, self.variables)
             del self.variables[f"{name}.ip"]  # may be 127.0.0.1, which is no name to give an address in answers
         self._texts = self.variables | {each.name: each.read_text() for each in folder.iterdir()}
-        """What files and flags may name."""
+        """Texts that files and flags may refer to, by name."""
         self._texts |= {f"{name}.pub": key.pem() for name, key in self._keys.items()}
         self._texts |= {f"{name}.pem": hook.pem for name, hook in self.hooks.items()}
         for name, paths in self._asked["hooks"].items():
@@ -107,12 +107,12 @@ class OwnServer:
         self.write(self._asked["files"])
 
     def flags(self, usual: Sequence[str]) -> list[str]:
-        """The usual flags and its own."""
+        """Return the usual flags with the server's own flags."""
         given = fill(with_flags(_PROXY_FLAGS, self._asked["flags"]), self._texts)
         return [flag for flag in with_flags(usual, given) if flag[-1] != "="]
 
     def script(self, name: str, paths: dict[str, Any]) -> None:
-        """Has a hook answer so from now on."""
+        """Replace the script of a hook."""
         self.hooks[name].script = {path: self._published(each) for path, each in fill(paths, self._texts).items()}
 
     def _published(self, answer: Any) -> Any:
@@ -121,7 +121,7 @@ class OwnServer:
         return {"body": {"keys": [self._keys[key].jwk() for key in answer["jwks"]]}}
 
     def write(self, files: dict[str, Any]) -> None:
-        """Writes files, whole."""
+        """Write files, each atomically."""
         for name, content in files.items():
             filled = fill(content, self._texts)
             fresh = self.folder / f".{name}.new"
@@ -129,24 +129,26 @@ class OwnServer:
             fresh.replace(self.folder / name)
 
     def token(self, asked: dict[str, Any]) -> str:
-        """A signed token: {jwt: KEY, claims, expires, header}."""
+        """Return a signed token for {jwt: KEY, claims, expires, header}."""
         key = self._keys[asked["jwt"]]
         return key.sign(asked.get("claims", {}), asked.get("expires", 600), asked.get("header"))
 
     def certificate(self, name: str) -> tuple[Path, Path]:
-        """The files of a certificate and of its key."""
+        """Return the files of a certificate and of its key."""
         return self.folder / f"{name}.crt", self.folder / f"{name}.key"
 
     def ask_anew(self, above: dict[str, Any]) -> tuple[str, str]:
-        """Starts the server again on its data, with this laid over what it was; its URL and CA."""
+        """Restart the server on its data, with its settings overridden by `above`. Return its URL and CA."""
         assert self.restart is not None
         self._asked = _laid_over(self._asked, above)
         self.write(above.get("files", {}))
         return self.restart()
 
     def lines(self, name: str, where: dict[str, Any], count: int) -> list[Any]:
-        """The JSON lines that a file has got since last asked, in the order of their requests, where these paths hold;
-        waits for so many."""
+        """Return the JSON lines that a file got since the last call and whose values at the paths of `where` are equal.
+
+        Waits up to 10 s for `count` lines. The lines are in the order of their requests.
+        """
         path, since = self.folder / name, self._read.get(name, 0)
         deadline = time.monotonic() + (_PATIENCE if count else 0)
         while True:
@@ -163,7 +165,7 @@ class OwnServer:
             time.sleep(0.05)
 
     def close(self) -> None:
-        """Ends its hooks."""
+        """Stop the server's hooks."""
         for hook in self.hooks.values():
             hook.shutdown()
             hook.server_close()
@@ -175,7 +177,7 @@ def _key_of(asked: dict[str, Any] | None) -> dict[str, str]:
 
 @contextlib.contextmanager
 def started(own: OwnServer, usual: Sequence[str], data: Path) -> Iterator[ServerProcess]:
-    """The server, until the end of the block."""
+    """Run the server until the end of the block."""
     process = ServerProcess(data, *own.flags(usual))
 
     def restarted() -> tuple[str, str]:

@@ -47,19 +47,19 @@ USUAL_FLAGS = (
 
 
 def areas() -> list[str]:
-    """What must pass: names of areas, or AREA/SCENARIO."""
+    """Return the areas that must pass, each as AREA or AREA/SCENARIO."""
     lines = (line.partition("#")[0].strip() for line in AREAS.read_text().splitlines())
     return [line for line in lines if line]
 
 
 def place(area: str) -> Path:
-    """The folder of an area, or the file of one scenario."""
+    """Return the folder of an area, or the file of one scenario."""
     found = SCENARIOS / area
     return found if found.is_dir() else found.with_name(found.name + ".yaml")
 
 
 def flags_for(folder: Path) -> tuple[str, ...]:
-    """The usual flags, with those of the area's own in place of the ones of the same name."""
+    """Return the usual flags, in which the flags of the area replace the usual ones of the same name."""
     own = folder / FLAGS_FILE
     if not own.exists():
         return USUAL_FLAGS
@@ -67,11 +67,11 @@ def flags_for(folder: Path) -> tuple[str, ...]:
 
 
 ONE_SERVERS: Final = frozenset[str]()
-"""Areas, and AREA/SCENARIO, that ask what one server itself has done or keeps."""
+"""Areas, and AREA/SCENARIO, about work or state of one server alone."""
 
 
 class Storing(NamedTuple):
-    """How servers store: `flags` gives those for fresh ones, of which there are `servers`."""
+    """Storage of servers: `flags` returns the flags of fresh servers, of which `servers` share a storage."""
 
     flags: Callable[[], tuple[str, ...]] = tuple
     servers: int = 1
@@ -79,7 +79,7 @@ class Storing(NamedTuple):
 
 @pytest.fixture(scope="module", params=["sqlite", "etcd", "two-on-etcd"])
 def storing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storing]:
-    """In a folder, or in an etcd, below a prefix of their own."""
+    """Yield storage in a folder, and in an etcd below a fresh prefix."""
     if request.param == "sqlite":
         yield Storing()
         return
@@ -97,9 +97,10 @@ def storing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def server_with(
     storing: Storing, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[tuple[str, ...]], Server]]:
-    """A server with these flags, or several behind one address: the same for the same flags.
+    """Yield a function that returns the server with these flags, or the address of several; equal flags share a server.
 
-    It shows aggregated servers a certificate, as the recorded one did, which has a health check for that.
+    The server shows a client certificate to aggregated servers. It needs the certificate for a health check, which the
+    recorded server had too.
     """
     known: dict[tuple[str, ...], Server] = {}
     shown = ensure_certificates(tmp_path_factory.mktemp("shown"))
@@ -125,7 +126,7 @@ def server_with(
 
 
 def on_its_own_server(file: Path, folder: Path, flags: tuple[str, ...]) -> Outcome:
-    """How a scenario goes that has a server of its own."""
+    """Return the outcome of a scenario that has a server of its own."""
     (folder / "files").mkdir(parents=True)
     own = OwnServer(file, folder / "files", namespace_of(file))
     with started(own, (*USUAL_FLAGS, *flags), folder / "data") as process:
@@ -157,7 +158,7 @@ def test_an_area_passes_in_full(
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
-    """A scenario whose recorded answers are right but for those that a test changes."""
+    """Return a scenario with correct recorded answers, which a test may change."""
     file = tmp_path / "area" / "health.yaml"
     file.parent.mkdir()
     file.write_text("namespace: false\nsteps:\n- {do: GET /livez, only: [code, body]}\n")

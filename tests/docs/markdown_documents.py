@@ -1,4 +1,4 @@
-"""The project's documents, read as their readers do: by tables, links and code blocks."""
+"""The project's documents as their readers use them: tables, links and code blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 from tests import ROOT as ROOT
 
-FILES = (ROOT / "README.md", ROOT / "bench" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+FILES = (
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "bench/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+)
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -24,17 +27,17 @@ class Document:
 
     @property
     def prose(self) -> str:
-        """The text without its code blocks."""
+        """Return the text without its code blocks."""
         return _FENCE.sub("", self.text)
 
     def section(self, heading: str) -> str:
-        """The prose below a heading, up to the next one of its level or above. Fails if there is no such heading."""
+        """Return the prose below a heading, up to the next one of its level or above. Fails if the heading is missing."""
         found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", self.prose, re.MULTILINE | re.DOTALL)
         assert found is not None, f"{self.path.name} has no section {heading!r}"
         return found[2]
 
     def table(self, heading: str) -> list[tuple[str, ...]]:
-        """The cells of the tables in a section, without their heads."""
+        """Return the rows of the tables in a section, without the header rows."""
         rows = []
         for line in self.section(heading).splitlines():
             if line.startswith("|"):
@@ -43,15 +46,15 @@ class Document:
         return [row for at, row in enumerate(rows) if at not in heads and at - 1 not in heads]
 
     def blocks(self, language: str) -> list[str]:
-        """The code blocks in a language."""
+        """Return the code blocks in a language."""
         return [body for found, body in _FENCE.findall(self.text) if found == language]
 
     def anchors(self) -> set[str]:
-        """The fragments by which its headings are linked to."""
+        """Return the URL fragments of the headings."""
         headings = re.findall(r"^#+ (.+)$", self.prose, re.MULTILINE)
         return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def plain(cell: str) -> str:
-    """A cell without its code marks."""
+    """Return the text of a cell without backticks."""
     return cell.replace("`", "").strip()

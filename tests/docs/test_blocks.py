@@ -1,4 +1,4 @@
-"""Every block of commands in the documents is typed by a test, in its order and from an empty folder."""
+"""Tests that every command block in the documents is run by a test, in its order and from an empty folder."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ PLAYED = {
     "docs/webhooks.md": READ,
     "docs/upgrading.md": READ,
     "docs/index.md": READ,
+    "docs/security.md": READ,
+    "docs/data-folder.md": READ,
     "docs/tour.md": READ,
 }
-"""The test that types what a document says."""
+"""Test that runs the commands of each document."""
 NOT_PLAYED = {
     "docs/workers.md": r"python -m bench\..*",
     "bench/README.md": r"make .*|\. \.venv.*|python .*bench.*|cd bench/load|\./load .*",
 }
-"""Documents with commands that take minutes, or a program of the reader's: all of their commands, as a pattern."""
+"""Documents with commands that take minutes or need the reader's programs, with a pattern of all their commands."""
 
 
 def blocks(path: Path) -> list[str]:
@@ -58,7 +60,7 @@ def test_every_block_begins_with_a_command(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_shells_are_shown_as_consoles(path: Path) -> None:
-    """A block in another language whose first line is a command would be typed by nobody."""
+    """No test would run the commands of a block in another language."""
     text = path.read_text()
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if language not in ("console", "text"):
@@ -95,7 +97,7 @@ def test_a_reader_finds_what_is_not_as_it_is_told(tmp_path: Path) -> None:
 
 
 def test_the_files_of_clusters_that_are_shown_can_be_read(tmp_path: Path) -> None:
-    """With the files and folders that they name."""
+    """Each file is read with the files and folders that it names."""
     read = 0
     for block in Document(ROOT / "docs" / "up.md").blocks("yaml"):
         if not block.startswith("nodes:"):

@@ -1,4 +1,4 @@
-"""Steps of `.ci/run`, with programs in place of make and Python that only say what they were asked for."""
+"""Tests of the steps of `.ci/run`, with fake make and Python programs that record their arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_PYTHON = "#!/bin/sh\nexit 1\n"
 
 
 def run(folder: Path, fails: str = "nothing of this name") -> tuple[int, list[str], str]:
-    """Run CI in a folder; return the exit code, what was asked for, and the output."""
+    """Run CI in a folder and return the exit code, the commands it ran, and its output."""
     fakes = folder / "fakes"
     (folder / ".ci").mkdir()
     (folder / "scenarios").mkdir()

@@ -1,4 +1,4 @@
-"""What the documents say is there: every flag is described, and every command they show exists."""
+"""Tests of flags and commands in the documents: every flag is described, and every shown command exists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BLOCK = re.compile(r"^```(?:sh|bash|console|shell)\n(.*?)^```", re.MULTILINE | 
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Every command in a shell block: the document, and the words up to a pipe or the like."""
+    """Return every command in a shell block: its document, and its words up to a pipe or a redirect."""
     found = []
     for document in DOCUMENTS:
         for block in _BLOCK.findall(document.read_text()):

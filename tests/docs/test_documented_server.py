@@ -1,4 +1,4 @@
-"""What the documents say of a running server is what a running server does."""
+"""Tests that a running server behaves as the documents say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATCHES = ("strategic-merge-patch+json", "apply-patch+yaml", "apply-patch+cbor",
 
 
 def told(compatibility: Document, heading: str, text: str) -> bool:
-    """Whether the row that names `text` says yes."""
+    """Return True if the row that names `text` says yes."""
     states = [row[1] for row in compatibility.table(heading) if text in plain(row[0])]
     assert len(states) == 1, text
     return states[0].startswith("yes")

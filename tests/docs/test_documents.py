@@ -1,4 +1,4 @@
-"""What the documents say of the code is true of the code."""
+"""Tests that the documents describe the code correctly."""
 
 from __future__ import annotations
 
@@ -73,6 +73,14 @@ def test_make_targets_that_are_named_exist(path: Path) -> None:
 def test_files_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"\b(?:docs|bench|tools|tests)/[\w./-]*\w", Document(path).text))
     assert [name for name in sorted(named) if not (ROOT / name).exists() and not (path.parent / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_sources_that_are_named_exist(path: Path) -> None:
+    """Names such as GROUP stand for names of the reader's."""
+    named = set(re.findall(r"\bsrc/steersman/[\w./-]*\w", Document(path).text))
+    names = [name for name in sorted(named) if not re.search(r"\b(GROUP|VERSION|PLURAL)\b", name)]
+    assert [name for name in names if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

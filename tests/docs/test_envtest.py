@@ -1,4 +1,4 @@
-"""What docs/envtest.md says of the programs of `steersman envtest` is true of them."""
+"""Tests that docs/envtest.md describes the programs of `steersman envtest` correctly."""
 
 from __future__ import annotations
 

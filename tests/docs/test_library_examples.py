@@ -1,4 +1,4 @@
-"""What docs/library.md says of the library."""
+"""Tests of the examples in docs/library.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.docs.markdown_documents import ROOT, Document
 
 GUIDE = Document(ROOT / "docs" / "library.md")
 EXAMPLES = GUIDE.blocks("python")[1:]
-"""All but the program that serves, which tests/e2e/test_library_tutorial.py runs."""
+"""All examples but the program that serves, which tests/e2e/test_library_tutorial.py runs."""
 
 
 SERVED = """
@@ -29,7 +29,7 @@ async def serve():
 
 asyncio.run(serve())
 """
-"""Serves what the program above it declares."""
+"""Code that serves the resources that the program above it declares."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Messages of the Makefile where something is not as it needs it."""
+"""Tests of the Makefile's error messages."""
 
 from __future__ import annotations
 

@@ -26,7 +26,10 @@ WARNS = re.compile(r"from (kopf|kr8s)\b")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
-    """As a program, or with pytest where its first line names a file of tests; beside all files that the page names."""
+    """An example is run as a program, or with pytest if its first line names a file of tests.
+
+    All files that the page names are beside it.
+    """
     for block in (*DOCUMENT.blocks("yaml"), *EXAMPLES):
         if (named := re.match(r"# ([\w/]+\.\w+)\n", block)) is not None:
             path = tmp_path / named[1]
@@ -44,7 +47,7 @@ def test_an_example_runs(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_in_go_runs_by_the_make_target(tmp_path: Path) -> None:
-    """In the module of the end-to-end tests, whose dependencies it has; with pods, as the example needs them."""
+    """The example runs in a module with the dependencies of the end-to-end tests, and with pods, which it needs."""
     go, make = find_go(), shutil.which("make")
     if go is None or make is None:
         pytest.skip("no Go, or no make, on this machine: put it in PATH, or name it in $GO")
@@ -86,7 +89,7 @@ def _go_cache(go: str) -> str:
 
 @pytest.mark.slow
 def test_the_example_in_java_runs(tmp_path: Path) -> None:
-    """In a project of Maven with nothing else in it."""
+    """The example runs in an otherwise empty Maven project."""
     maven = shutil.which("mvn")
     if maven is None:
         pytest.skip("no Maven on this machine")

@@ -24,19 +24,19 @@ def kubectl_binary() -> str:
 
 @pytest.fixture(scope="session")
 def kubectl_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where kubectl keeps what it has discovered."""
+    """Return kubectl's home folder, which has its discovery cache."""
     return tmp_path_factory.mktemp("home")
 
 
 @pytest.fixture
 def kubectl_for(kubectl_binary: str, kubectl_home: Path) -> Callable[[ServerProcess, str], Kubectl]:
-    """`kubectl_for(server, namespace)` is a kubectl for that server as it runs now."""
+    """Return `kubectl_for(server, namespace)`, which makes a kubectl for the server at its present address."""
     return lambda server, namespace: Kubectl(kubectl_binary, server, kubectl_home, namespace)
 
 
 @pytest.fixture
 def kubectl(kubectl_for: Callable[[ServerProcess, str], Kubectl], server: ServerProcess) -> Iterator[Kubectl]:
-    """kubectl for the module's server, in a fresh namespace."""
+    """Yield kubectl for the module's server, in a fresh namespace."""
     namespace = f"e2e-{next(_NUMBERS)}"
     with server.client() as client:
         status, body = client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -47,7 +47,7 @@ def kubectl(kubectl_for: Callable[[ServerProcess, str], Kubectl], server: Server
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """`steersman up` with three nodes, for the tests of a module."""
+    """Yield a `steersman up` with three nodes, for the tests of a module."""
     folder = tmp_path_factory.mktemp("cluster") / "data"
     with ServerProcess(folder, "--storage=memory", "--nodes=3", verb="up") as process:
         yield process
@@ -55,7 +55,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]
 
 @pytest.fixture
 def cluster_kubectl(kubectl_for: Callable[[ServerProcess, str], Kubectl], cluster: ServerProcess) -> Iterator[Kubectl]:
-    """kubectl for the module's cluster, in a fresh namespace that goes with the test."""
+    """Yield kubectl for the module's cluster, in a fresh namespace that is deleted after the test."""
     kubectl = kubectl_for(cluster, f"e2e-{next(_NUMBERS)}")
     kubectl("create", "namespace", kubectl.namespace)
     yield kubectl

@@ -1,4 +1,4 @@
-"""A kubelet that speaks what real ones speak: logs, commands and port forwarding over SPDY, and a page of its own.
+"""Kubelet with the protocols of real ones: logs, commands and port forwarding over SPDY, and a page of its own.
 
 Commands run on this machine, so that `kubectl exec` and `kubectl cp` have something to talk to.
 """
@@ -34,7 +34,7 @@ PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", "portforward.k8s.io")
 
 
 def own_address() -> str:
-    """An address of this machine that is not a loopback one, or ""; nothing is sent to find it."""
+    """Return an address of this machine that is not a loopback one, or "", without sending anything."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -95,7 +95,7 @@ class Certificates:
 
 @dataclass
 class Seen:
-    """What a request looked like when it came."""
+    """Received request."""
 
     method: str
     path: str
@@ -107,7 +107,7 @@ class Seen:
 
 @dataclass
 class Kubelet:
-    """Runs in a thread of its own. `say` adds a line to all logs that are followed."""
+    """Kubelet in a thread of its own. `say` adds a line to all followed logs."""
 
     certificates: Certificates
     host: str = ""
@@ -139,7 +139,7 @@ class Kubelet:
         self._loop.close()
 
     def do(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Runs something on the kubelet's loop."""
+        """Run a coroutine on the kubelet's event loop and return its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
     def say(self, line: str) -> None:
@@ -385,7 +385,7 @@ async def _forward(data: Stream, error: Stream) -> None:
 
 
 def insecure_context() -> ssl.SSLContext:
-    """TLS that takes any certificate."""
+    """Return a TLS context that accepts any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -393,7 +393,7 @@ def insecure_context() -> ssl.SSLContext:
 
 
 def add_node(server: ServerProcess, name: str, address: str, port: int) -> None:
-    """Makes a node whose kubelet is there."""
+    """Create a node with a kubelet at this address."""
     with server.client() as client:
         client.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
         status = {
@@ -406,7 +406,7 @@ def add_node(server: ServerProcess, name: str, address: str, port: int) -> None:
 
 
 def add_pod(server: ServerProcess, namespace: str, name: str, node: str = "n", ip: str = "", port: int = 0) -> None:
-    """Makes a running pod on a node, and its service account."""
+    """Create a running pod on a node, and its service account."""
     ports = [{"containerPort": port, "name": "web"}] if port else []
     spec = {"nodeName": node, "containers": [{"name": "c", "image": "x", "ports": ports}]}
     with server.client() as client:

@@ -14,7 +14,7 @@ BUILD_TIMEOUT = 900.0
 
 
 def find_go() -> str | None:
-    """$GO, or the one in PATH, or the one where Go's installation guide puts it."""
+    """Return Go from $GO, from PATH, or from its usual installation folder; None if there is none."""
     for candidate in (os.environ.get("GO"), "go", "/usr/local/go/bin/go"):
         found = shutil.which(candidate) if candidate else None
         if found:
@@ -23,15 +23,15 @@ def find_go() -> str | None:
 
 
 def build(source: Path, made: Path) -> Path:
-    """The program of a module. Skips the test if there is no Go, or if the modules it needs cannot be had.
+    """Build a module's program and return its path. Skips the test without Go or without the module's dependencies.
 
-    Go keeps what it has compiled, so that the first time only takes minutes.
+    Go caches compiled packages, so that only the first build takes minutes.
     """
     return _compile(source, made, "build", "-buildvcs=false", "-ldflags=-s -w", "-o", str(made), ".")
 
 
 def build_tests(source: Path, package: str, made: Path) -> Path:
-    """The tests of a package of a module as a program. Skips the test where `build` does."""
+    """Build the tests of a module's package as a program and return its path. Skips the test in the cases of `build`."""
     return _compile(source, made, "test", "-c", "-ldflags=-s -w", "-o", str(made), package)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def find_helm() -> str | None:
-    """$STEERSMAN_HELM, or the one in PATH, or the one that `go install` made."""
+    """Return Helm from $STEERSMAN_HELM, from PATH, or from `go install`; None if there is none."""
     for candidate in (os.environ.get("STEERSMAN_HELM"), "helm", str(Path.home() / "go" / "bin" / "helm")):
         found = shutil.which(candidate) if candidate else None
         if found:

@@ -20,7 +20,7 @@ PATIENCE = 15.0
 
 
 def find_kubectl() -> str | None:
-    """$KUBECTL, or the one built for comparisons, or the one in PATH."""
+    """Return $KUBECTL, the kubectl built for comparisons, or the one in PATH; None if there is none."""
     built = Path.home() / ".cache" / "steersman-oracle" / "bin" / "kubectl"
     for candidate in (os.environ.get("KUBECTL"), built if built.is_file() else None, "kubectl"):
         found = shutil.which(candidate) if candidate else None
@@ -30,7 +30,7 @@ def find_kubectl() -> str | None:
 
 
 class Kubectl:
-    """kubectl as a user types it, in a namespace of its own."""
+    """kubectl as a user types it, in its own namespace."""
 
     def __init__(self, binary: str, server: ServerProcess, home: Path, namespace: str) -> None:
         self._binary = binary
@@ -42,7 +42,7 @@ class Kubectl:
         return [self._binary, f"--namespace={self.namespace}", *arguments]
 
     def run(self, *arguments: str, stdin: str = "", editor: str = "") -> subprocess.CompletedProcess[str]:
-        """Runs it, whatever comes of it. `editor` is the command that it has files edited with."""
+        """Run kubectl and return the process, also if it failed. `editor` is the command with which it edits files."""
         return subprocess.run(
             self._arguments(arguments),
             input=stdin,
@@ -54,28 +54,28 @@ class Kubectl:
         )
 
     def __call__(self, *arguments: str, stdin: str = "", editor: str = "") -> str:
-        """Runs it; what it prints. An exit code other than 0 fails the test."""
+        """Run kubectl and return its output. An exit code other than 0 fails the test."""
         done = self.run(*arguments, stdin=stdin, editor=editor)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
     def fails(self, *arguments: str, stdin: str = "") -> str:
-        """Runs what must fail; what it complains of."""
+        """Run kubectl with arguments that must fail, and return its error output."""
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode != 0, f"kubectl {' '.join(arguments)} printed {done.stdout}"
         return done.stderr
 
     def json(self, *arguments: str) -> Any:
-        """Runs it with -o json."""
+        """Return the parsed output of kubectl with -o json."""
         return json.loads(self(*arguments, "-o", "json"))
 
     def apply_file(self, verb: str, *objects: dict[str, Any]) -> str:
-        """`kubectl VERB -f -` with these objects."""
+        """Run `kubectl VERB -f -` with these objects and return its output."""
         return self(verb, "-f", "-", stdin="\n---\n".join(json.dumps(each) for each in objects))
 
     @contextmanager
     def following(self, *arguments: str) -> Iterator[Iterator[str]]:
-        """Runs one that goes on, e.g. a watch: its lines as they come, each within PATIENCE. Killed at the end."""
+        """Run an endless command, e.g. a watch, and yield its lines, each within PATIENCE. It is killed in the end."""
         process = subprocess.Popen(
             self._arguments(arguments),
             env=self.environment,

@@ -15,7 +15,7 @@ TIMEOUT = 60.0
 
 
 class Program:
-    """A Python program that serves, and kubectl for it."""
+    """Python program that serves with the library, and kubectl for it."""
 
     def __init__(self, folder: Path, kubectl: str, *arguments: str) -> None:
         environment = {**os.environ, "XDG_STATE_HOME": str(folder)}
@@ -27,7 +27,7 @@ class Program:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             line = self._process.stdout.readline() if selector.select(TIMEOUT) else ""
         self.ready = line
-        """What it has printed when it was ready."""
+        """Line that the program printed when it was ready."""
         ready = re.match(r"ready url=(\S+)(?: kubeconfig=(\S+))?", line)
         assert ready is not None, line
         self._kubectl = kubectl

@@ -1,6 +1,6 @@
-"""A server of the shape of metrics-server: `metrics.k8s.io/v1beta1`, nodes and pods, behind an API server.
+"""Server with the API of metrics-server (`metrics.k8s.io/v1beta1`, nodes and pods), behind an API server.
 
-It measures nothing: the usage of each object is what the test says.
+It measures nothing: tests set the usage of each object.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Usage = dict[str, str]
 
 
 class MetricsServer:
-    """Serves until `stop`, those only that the authority of `files` vouches for, as who they say that asks."""
+    """Server that runs until `stop`. Clients with a certificate of the CA of `files` may name the request user."""
 
     def __init__(self, files: CertificateFiles, host: str) -> None:
         self.nodes: dict[str, Usage] = {}
         self.pods: dict[tuple[str, str], tuple[dict[str, str], dict[str, Usage]]] = {}
-        """By namespace and name: the labels of a pod, and the usage of each of its containers."""
+        """Labels of each pod and usage of each of its containers, by namespace and name."""
         self.asked_by: list[str] = []
-        """Who asked for metrics."""
+        """Users that requested metrics."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(files.server, files.server_key)
         context.load_verify_locations(files.ca)
@@ -68,7 +68,7 @@ class MetricsServer:
         self._server.server_close()
 
     def answer(self, path: str, selector: str) -> Any:
-        """The body for a path; None if there is nothing."""
+        """Return the response body for a path, None if there is nothing."""
         if path == ROOT:
             return {
                 "kind": "APIResourceList",
@@ -128,7 +128,7 @@ def _list(kind: str, items: list[Any]) -> Any:
 
 
 def _paths(version: int) -> Any:
-    """The one operation of the documents that the tests look for."""
+    """Return the one path of the OpenAPI documents that the tests look for."""
     reference = {"$ref": f"#/{'definitions' if version == 2 else 'components/schemas'}/{_TYPES}.NodeMetrics"}
     schema = {"schema": reference} if version == 2 else {"content": {"application/json": {"schema": reference}}}
     read = {
@@ -156,11 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 def manifests(server: MetricsServer) -> str:
-    """What metrics-server is installed by, with the endpoint in the place of a Deployment."""
+    """Return manifests that install metrics-server, with an EndpointSlice instead of a Deployment."""
     service = {"name": "metrics-server", "namespace": "kube-system"}
     labels = {"k8s-app": "metrics-server"}
     gathered = {f"rbac.authorization.k8s.io/aggregate-to-{each}": "true" for each in ("admin", "edit", "view")}

@@ -1,5 +1,4 @@
-"""A reader of a document, who has an empty folder, a shell and kubectl, and types what it says from its first block to
-the last."""
+"""Reader of a document who runs all of its commands, from the first block to the last, in an empty folder with kubectl."""
 
 from __future__ import annotations
 
@@ -20,10 +19,10 @@ from tests.docs.markdown_documents import Document
 from tests.storage.etcd.process import free_port
 
 _PATIENCE: Final = 90.0
-"""Seconds that a command has, and that a reader looks again and again at what changes by itself."""
+"""Seconds until a command times out, and until output that changes by itself must be as the document says."""
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_BEFORE: Final = re.compile(r"`([\w-]+\.(?:yaml|py))`[^`]*:\n*\Z")
-"""A file that the text names before its block; others are named in their first line."""
+"""File that the text names before its block; the first line of other blocks names their file."""
 _FILE_WITHIN: Final = re.compile(r"# ([\w.-]+\.\w+)\n")
 _ENDS: Final = re.compile(r"<<'?(\w+)'?")
 _PROGRAM: Final = """\
@@ -35,7 +34,7 @@ esac
 exec "{python}" -m steersman.cli "$@"
 """
 _LOG: Final = re.compile(r"[IWED] \d{4}-\d\d-\d\d ")
-"""A line of the log of a server, which is on the same terminal."""
+"""Log line of a server that runs on the same terminal."""
 _VARYING: Final = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"\b(?:\d+[dhms]){1,2}\b", "AGE"),
@@ -46,19 +45,21 @@ _VARYING: Final = (
     (r"-[a-z0-9]{7,10}-[a-z0-9]{5}\b", "-HASH"),
     (r" +", " "),
 )
-"""Text that is another one from run to run, and what stands for it."""
+"""Patterns of text that varies from run to run, and the texts that replace it."""
 
 
 class Step(NamedTuple):
-    """A command with the lines that it prints, as the document has them."""
+    """Command with the lines that it prints according to the document."""
 
     command: str
     told: list[str]
 
 
 def steps(block: str) -> Iterator[Step]:
-    """The commands of a console block. A backslash at the end of a line, or a document (`<<END`), goes on in the next
-    ones."""
+    """Yield the commands of a console block.
+
+    A backslash at the end of a line, or a here-document (`<<END`), continues the command on the next lines.
+    """
     lines = block.splitlines()
     while lines:
         line = lines.pop(0)
@@ -133,7 +134,7 @@ class Reader:
                 (self.folder / name[1]).write_text(block)
 
     def play(self, block: str) -> None:
-        """Type the commands of a block."""
+        """Run the commands of a block."""
         for step in steps(block):
             if not any(re.match(pattern, step.command) for pattern in self._skipped):
                 self._follow(step)
@@ -162,13 +163,13 @@ class Reader:
         assert status == 0 or fails or "|" in step.command, (step.command, printed)
 
     def _begin(self, command: str) -> None:
-        """Start a program that goes on; a server until it is ready."""
+        """Start a program in the background; wait until it is ready if it is a server."""
         said = self._started(command.removesuffix(" &"))
         if "steersman" in command or "kube-apiserver" in command:
             self._until(f"grep -q ^ready {said}", said)
 
     def _interrupted(self, step: Step) -> None:
-        """Run a program that goes on until it has printed what is told, or anything; then end it."""
+        """Run an endless program until it has printed the lines of the step, or any line if there are none, and end it."""
         said = self._started(step.command)
         self._until(f"test -s {said}", said)
         printed, _ = self.typed(f"cat {said}; kill $!; wait $!")
@@ -177,7 +178,7 @@ class Reader:
         assert not any(line.startswith(("error", "Error", "steersman:")) for line in printed), printed
 
     def _started(self, command: str) -> str:
-        """Start a program in the background; the file of what it prints."""
+        """Start a program in the background and return the file of its output."""
         self._typed += 1
         said = f"{self.folder.parent}/started-{self._typed}.txt"
         self.typed(f"{command} > {said} 2>&1 &")
@@ -190,7 +191,7 @@ class Reader:
             time.sleep(0.1)
 
     def typed(self, command: str) -> tuple[list[str], int]:
-        """The lines that a command prints, and its status. The folder is called what documents call it."""
+        """Run a command and return its output lines and exit code. The folder is shown as /home/you, as in documents."""
         self._typed += 1
         end = f"__end_{self._typed}__"
         self._type(f"{command}\n__status=$?; echo; echo {end} $__status")
@@ -222,7 +223,7 @@ class Reader:
         return re.sub(r"\b(?:" + "|".join(self._ports) + r")\b", lambda found: self._ports[found[0]], text)
 
     def close(self) -> None:
-        """End all that was left running."""
+        """End all programs that are still running."""
         with suppress(ProcessLookupError):
             os.killpg(self._shell.pid, signal.SIGTERM)
         for folder in self.folder.glob("**/up.pid"):

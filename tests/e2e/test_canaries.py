@@ -1,7 +1,8 @@
-"""No secret that a server is given shows anywhere: each has a canary of its own, and all that the server says is read.
+"""Tests that no secret of a server becomes visible: each secret is a unique text, searched for in all output.
 
-Secrets come by every flag and every way that takes one, at each verbosity; webhooks and issuers are dead, so that what
-the server says of them is told too. Files that are made are for their owner alone, whatever the umask.
+Secrets are given by every flag and in every request part that takes one, at each verbosity. The webhooks and issuers do
+not answer, so that errors about them are part of the output. Files that the server creates must be readable by their
+owner alone, whatever the umask.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ _ENCRYPTION_KEY: Final = base64.b64encode(b"canary-of-32-bytes-for-secretbox").d
 
 
 def canary(name: str) -> str:
-    """A secret of its own for each place."""
+    """Return a secret that is unique to the place it is used in."""
     return f"{_CANARY}-{name}-8d1f"
 
 
 def kubeconfig(folder: Path, name: str, user: dict[str, Any], server: str = "https://127.0.0.1:9/hook") -> Path:
-    """How to reach a webhook that nobody answers for."""
+    """Write a kubeconfig for a webhook at an address where nothing listens, and return its path."""
     path = folder / f"{name}.kubeconfig"
     path.write_text(
         json.dumps(
@@ -68,7 +69,7 @@ def kubeconfig(folder: Path, name: str, user: dict[str, Any], server: str = "htt
 
 
 def jwt(claims: dict[str, Any]) -> str:
-    """A token that nobody has signed."""
+    """Return an unsigned token."""
     parts = (json.dumps(each).encode() for each in ({"alg": "RS256", "kid": "k"}, claims))
     return ".".join(base64.urlsafe_b64encode(each).rstrip(b"=").decode() for each in (*parts, b"signature"))
 
@@ -130,7 +131,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 def _asked(server: ServerProcess) -> tuple[list[str], list[str]]:
-    """Uses every secret; which there are, and what was answered where nothing of them may be."""
+    """Send a request with every secret. Return the secrets, and the answers that must contain none of them."""
     secrets = [
         canary(name)
         for name in (
@@ -191,7 +192,7 @@ def _asked(server: ServerProcess) -> tuple[list[str], list[str]]:
 
 
 def _keys(folder: Path) -> list[str]:
-    """A line of each private key that the server has."""
+    """Return one line of each of the server's private keys."""
     files = [*folder.parent.rglob("*.key"), *folder.parent.rglob("*key*.pem")]
     lines = [path.read_text().splitlines()[1] for path in files if "PRIVATE" in path.read_text()]
     assert lines
@@ -214,7 +215,7 @@ def test_no_secret_shows_anywhere(server: ServerProcess, verbosity: int) -> None
 
 
 def test_the_dead_webhooks_were_told_of(server: ServerProcess) -> None:
-    """So that what is said of them was looked at."""
+    """The log has errors of the webhooks, so that the other tests have searched such errors for secrets."""
     assert "127.0.0.1:9" in server.errors.read_text()
 
 

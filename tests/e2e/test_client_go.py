@@ -51,12 +51,12 @@ ALL = OUTLASTING | {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built."""
+    """Return the built program."""
     return build(SOURCE, tmp_path_factory.mktemp("client_go") / "client_go")
 
 
 class Run:
-    """The program as it runs against a server."""
+    """Running program with a server."""
 
     def __init__(
         self, program: Path, server: ServerProcess, folder: Path, *arguments: str, features: Mapping[str, str]
@@ -72,7 +72,7 @@ class Run:
             )
 
     def wait_running(self, timeout: float = 60.0) -> None:
-        """Waits until its informers have synced."""
+        """Wait until the program's informers have synced."""
         until = time.monotonic() + timeout
         while "running\n" not in self._said.read_text():
             assert self._process.poll() is None, self._said.read_text()[-3000:]
@@ -80,7 +80,7 @@ class Run:
             time.sleep(0.05)
 
     def report(self) -> dict[str, Any]:
-        """Waits for its end; what it reports. Fails if a check did, with what the check says."""
+        """Wait for the end of the program and return its report. Fails with the program's message if a check failed."""
         printed, _ = self._process.communicate(timeout=RUN_TIMEOUT)
         assert self._process.returncode in (0, 1), self._said.read_text()[-5000:]
         report = json.loads(printed)

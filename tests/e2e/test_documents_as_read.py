@@ -1,9 +1,11 @@
-"""README.md and the guides that begin with nothing, block by block, from an empty folder."""
+"""Tests of README.md and the guides that need nothing else: their blocks are run in order, from an empty folder."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,7 @@ Reads = Callable[..., Reader]
 
 @pytest.fixture
 def reader(tmp_path: Path, kubectl_binary: str) -> Iterator[Reads]:
-    """`reader(skipped, ports)` is a reader with an empty folder."""
+    """Return `reader(skipped, ports)`, which makes a reader with an empty folder."""
     made: list[Reader] = []
 
     def make(skipped: dict[str, str], ports: dict[str, str] | None = None) -> Reader:
@@ -55,7 +57,7 @@ def test_the_guide_of_clusters(reader: Reads) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
 def test_the_guide_of_webhooks(reader: Reads) -> None:
-    """On the cluster that the start page starts, and with the widgets of the tour."""
+    """The guide is run on the cluster that the start page starts, with the widgets of the tour."""
     reads = reader({}, {each: str(free_port()) for each in ("8443", "8444")})
     for block in Document(ROOT / "docs" / "tour.md").blocks("yaml"):
         (reads.folder / ("widget.yaml" if "\nkind: Widget\n" in block else "widgets.yaml")).write_text(block)
@@ -65,6 +67,30 @@ def test_the_guide_of_webhooks(reader: Reads) -> None:
 
 def test_the_page_about_versions(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "upgrading.md"))
+
+
+def test_the_guide_of_security(reader: Reads) -> None:
+    """The audit log has the request, and not the Secret; nor has the database."""
+    reads = reader({}, {"6443": str(free_port())})
+    reads.read(Document(ROOT / "docs" / "security.md"))
+    data = reads.folder / "data"
+    logged = (reads.folder / "audit.log").read_text()
+    assert '"resource":"secrets"' in logged
+    assert '"requestObject"' not in logged
+    stored = b"".join(each.read_bytes() for each in data.glob("steersman.db*"))
+    assert b"k8s:enc:secretbox:v1:key1:" in stored
+    assert {each.stat().st_mode & 0o077 for each in (reads.folder / "encryption.yaml", *data.glob("*.key"))} == {0}
+
+
+def test_the_page_about_the_data_folder(reader: Reads) -> None:
+    """Its table has every file that a server makes."""
+    document = Document(ROOT / "docs" / "data-folder.md")
+    reads = reader({}, {"6443": str(free_port())})
+    reads.read(document)
+    named = re.findall(r"`([\w.*-]+)`", " ".join(row[0] for row in document.table("Files")))
+    patterns = [f"steersman.db{each}" if each.startswith("-") else each for each in named]
+    made = {each.name for each in (reads.folder / "data").iterdir()}
+    assert [each for each in sorted(made) if not any(fnmatch(each, pattern) for pattern in patterns)] == []
 
 
 def test_the_guide_of_envtest(reader: Reads) -> None:

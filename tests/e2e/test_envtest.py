@@ -18,7 +18,7 @@ SOURCE = Path(__file__).with_name("envtest")
 
 
 def processes_with(text: str) -> list[str]:
-    """The command lines of processes that hold a text."""
+    """Return the command lines of processes that contain a text."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -75,7 +75,7 @@ class Helm:
         self.force = ("--force-conflicts",) if self("version", "--short").startswith("v4") else ()
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs it, whatever comes of it."""
+        """Run helm and return the process, also if it failed."""
         return subprocess.run(
             [self._binary, *arguments],
             cwd=self.folder,
@@ -87,7 +87,7 @@ class Helm:
         )
 
     def __call__(self, *arguments: str, **environment: str) -> str:
-        """Runs it; what it prints. An exit code other than 0 fails the test."""
+        """Run helm and return its output. An exit code other than 0 fails the test."""
         done = self.run(*arguments, **environment)
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}"
         return done.stdout
@@ -101,7 +101,7 @@ class Helm:
 
 @pytest.fixture
 def helm(server: ServerProcess, kubectl: Kubectl, tmp_path: Path) -> Helm:
-    """Helm in kubectl's namespace, with the chart that `helm create` makes and some more objects."""
+    """Return Helm in kubectl's namespace, with the chart that `helm create` makes and some more objects."""
     binary = find_helm()
     if binary is None:
         pytest.skip("no Helm on this machine: put it in PATH, or name it in $STEERSMAN_HELM")

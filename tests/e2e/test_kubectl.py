@@ -1,4 +1,4 @@
-"""A tour with a real kubectl, over HTTP/2: what people type first, and what they see."""
+"""Tests of the first commands of kubectl users and their output, over HTTP/2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sett
 
 
 def rows(table: str) -> list[list[str]]:
-    """The cells of a printed table, its header first."""
+    """Return the cells of a printed table, the header first."""
     return [re.split(r"\s{2,}", line.strip()) for line in table.splitlines()]
 
 
@@ -69,7 +69,7 @@ def test_what_a_cluster_has_from_the_start(kubectl: Kubectl) -> None:
     assert rows(kubectl("get", "priorityclasses"))[1][0] == "system-cluster-critical"
 
 
-# Who one is
+# The user
 
 
 def test_who_am_i(kubectl: Kubectl) -> None:
@@ -311,7 +311,7 @@ def test_a_pod_on_no_node_is_gone_at_once(kubectl: Kubectl) -> None:
     assert kubectl("get", "pods", "-o", "name") == ""
 
 
-# What goes wrong
+# Errors
 
 
 def test_a_kind_there_is_not(kubectl: Kubectl) -> None:

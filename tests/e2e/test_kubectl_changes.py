@@ -1,4 +1,4 @@
-"""kubectl changing what there is: apply, edit, set, rollout and what else patches objects."""
+"""Tests of kubectl commands that change objects: apply, edit, set, rollout and other patches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sett
 
 
 def deployment(*containers: dict[str, Any], **pod: Any) -> dict[str, Any]:
-    """A Deployment `web` as a user's file has it."""
+    """Return a Deployment `web` as in a user's file."""
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": list(containers), **pod}}
     return {
         "apiVersion": "apps/v1",
@@ -32,7 +32,7 @@ def containers(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def container(kubectl, name: str = "deployment/web") -> dict[str, Any]:
-    """The first container of a template on the server."""
+    """Return the first container of the Pod template on the server."""
     return containers(kubectl.json("get", name))[0]
 
 
@@ -201,7 +201,7 @@ def test_autoscale_and_expose(kubectl: Kubectl) -> None:
 
 
 def settle(kubectl, name: str) -> None:
-    """Writes the status that a controller would write once all replicas run."""
+    """Write the status that a controller writes once all replicas run."""
     found = kubectl.json("get", name)
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
     status = {"observedGeneration": found["metadata"]["generation"], **counts}
@@ -209,7 +209,7 @@ def settle(kubectl, name: str) -> None:
 
 
 def keep_revision(kubectl, number: int) -> None:
-    """Makes the ReplicaSet that a controller would have made for what the Deployment is now."""
+    """Create the ReplicaSet that a controller creates for the present Deployment."""
     found = kubectl.json("get", "deployment", "web")
     template = found["spec"]["template"]
     labels = template["metadata"]["labels"] | {"pod-template-hash": str(number)}

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def kubectl_up(kubectl_binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Runs kubectl on a cluster of its own with a Deployment of two pods that run."""
+    """Yield kubectl for a fresh cluster with a Deployment of two running pods."""
     folder = tmp_path_factory.mktemp("up")
     steersman = [sys.executable, "-m", "steersman.cli"]
     flags = ["--storage=memory", "--secure-port=0", "--nodes=2", "--detach"]
@@ -44,7 +44,7 @@ def kubectl_up(kubectl_binary: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def eventually(look: Callable[[], str], pattern: str) -> str:
-    """What was seen once it has the pattern."""
+    """Return the result of `look` once it contains the pattern."""
     until = time.monotonic() + 60
     while not re.search(pattern, seen := look()):
         assert time.monotonic() < until, seen

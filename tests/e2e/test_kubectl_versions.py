@@ -1,4 +1,4 @@
-"""kubectl with a server that serves every version: what it lists, explains, and does with a kind in several of them."""
+"""Tests of kubectl with a server of all versions: lists, explanations, and requests for a kind in several versions."""
 
 from __future__ import annotations
 

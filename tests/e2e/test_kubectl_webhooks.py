@@ -1,4 +1,4 @@
-"""The webhooks and policies of docs/webhooks.md on a server by itself, with a real kubectl, and its EndpointSlice."""
+"""Tests of the webhooks, policies and EndpointSlice of docs/webhooks.md on a lone server, with a real kubectl."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ pytestmark = [
 GUIDE = Document(ROOT / "docs" / "webhooks.md")
 _STEP = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _HOOK = "8443"
-"""The port of the webhook."""
+"""Port of the webhook."""
 
 Step = tuple[str, str]
-"""A command, and what it prints."""
+"""Command, and its output."""
 
 
 def _steps() -> list[Step]:
-    """Those of webhooks and policies."""
+    """Return the steps of the guide about webhooks and policies."""
     blocks = GUIDE.blocks("console")
     first = next(at for at, block in enumerate(blocks) if "steersman serve" in block)
     return [step for block in blocks[:first] for step in _STEP.findall(block)]
 
 
 def _write_files(folder: Path, port: str, now: int) -> None:
-    """The files of the guide, which begin with their names, with another port."""
+    """Write the files of the guide, whose blocks begin with the file names, with another port."""
     for language in ("python", "yaml"):
         for block in GUIDE.blocks(language):
             name = re.match(r"# ([\w.]+)", block)
@@ -50,7 +50,7 @@ def _write_files(folder: Path, port: str, now: int) -> None:
 
 
 def _follower(kubectl_binary: str, server: ServerProcess, folder: Path) -> Callable[[Sequence[Step]], None]:
-    """Follows steps in a folder, as who has this kubectl in PATH and this server in KUBECONFIG."""
+    """Return a function that runs steps in a folder, with kubectl in PATH and KUBECONFIG for the server."""
     (programs := folder / "programs").mkdir()
     (programs / "kubectl").symlink_to(Path(kubectl_binary).resolve())
     environment = Kubectl(kubectl_binary, server, folder, "default").environment
@@ -86,7 +86,7 @@ def _free_port() -> int:
 
 @contextmanager
 def _running(command: str, folder: Path, port: int) -> Iterator[None]:
-    """A program that the guide starts in the background, once it listens."""
+    """Run a program of the guide in the background, and enter the block once it listens."""
     process = subprocess.Popen([sys.executable, *command.split()[1:2]], cwd=folder, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + PATIENCE

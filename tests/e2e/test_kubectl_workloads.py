@@ -1,4 +1,4 @@
-"""What people do with kubectl about things that move, on `steersman up`: roll out, wait, drain."""
+"""Tests of users' kubectl commands for workloads on `steersman up`: rollouts, waiting, draining."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def rolled_out(kubectl: Kubectl, name: str) -> str:
-    """The last line of `kubectl rollout status`."""
+    """Return the last line of `kubectl rollout status`."""
     return kubectl("rollout", "status", name, "--timeout=50s").splitlines()[-1]
 
 
@@ -108,7 +108,7 @@ def test_a_node_is_drained_and_taken_back(cluster_kubectl: Kubectl) -> None:
 
 
 def test_what_runs_goes_on_after_kill_9(kubectl_for: Callable[[ServerProcess, str], Kubectl], tmp_path: Path) -> None:
-    """The nodes are the same ones, pods still run, and what was not finished is."""
+    """Nodes are the same, pods still run, and unfinished work is finished."""
     with ServerProcess(tmp_path / "data", "--nodes=2", verb="up") as cluster:
         kubectl = kubectl_for(cluster, "default")
         kubectl("create", "deployment", "web", "--image=nginx", "--replicas=4")

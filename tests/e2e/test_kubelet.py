@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubelet: Kubelet) -> Iterat
 
 @pytest.fixture
 def pod(server: ServerProcess, kubelet: Kubelet, kubectl: Kubectl) -> str:
-    """The name of a pod on the kubelet's node, in kubectl's namespace."""
+    """Return the name of a pod on the kubelet's node, in kubectl's namespace."""
     add_node(server, "n", "127.0.0.1", kubelet.port)
     add_pod(server, kubectl.namespace, "a")
     return "a"
@@ -66,7 +66,7 @@ def pod(server: ServerProcess, kubelet: Kubelet, kubectl: Kubectl) -> str:
 
 @pytest.fixture
 def speaking(protocol: dict[str, str], kubectl: Kubectl) -> Kubectl:
-    """kubectl over one of the two protocols."""
+    """Return kubectl with one of the two protocols."""
     kubectl.environment.update(protocol)
     return kubectl
 
@@ -206,13 +206,13 @@ def test_cp_both_ways(speaking: Kubectl, pod: str, tmp_path: Path) -> None:
 
 
 def websocket(server: ServerProcess, path: str, protocol: str = "v5.channel.k8s.io") -> connect:
-    """A WebSocket client, without an Origin, as kubectl."""
+    """Return a WebSocket client without an Origin, like kubectl's."""
     host, port = server.address
     return connect(f"wss://{host}:{port}{path}", ssl=server.context(), proxy=None, subprotocols=[Subprotocol(protocol)])
 
 
 async def messages_of(client: ClientConnection) -> list[bytes]:
-    """All messages up to the end."""
+    """Return all messages up to the end."""
     return [bytes(each) async for each in client]
 
 
@@ -344,7 +344,7 @@ class Echo(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def backend() -> Iterator[int]:
-    """The port of an HTTP server on all addresses of this machine."""
+    """Yield the port of an HTTP server on all addresses of this machine."""
     server = ThreadingHTTPServer(("0.0.0.0", 0), Echo)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -382,7 +382,7 @@ def test_a_port_that_nothing_listens_on_is_told(kubectl: Kubectl, pod: str) -> N
 
 @pytest.fixture
 def node(server: ServerProcess, kubelet: Kubelet) -> str:
-    """A node that may be proxied to: not at a loopback address."""
+    """Return a node at an address that is not a loopback one, so that requests may be proxied to it."""
     add_node(server, "proxied", ADDRESS, kubelet.port)
     return "/api/v1/nodes/proxied"
 

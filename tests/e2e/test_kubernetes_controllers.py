@@ -1,6 +1,6 @@
-"""The real kube-controller-manager and kube-scheduler, where this machine has them, against a server process.
+"""Tests of the real kube-controller-manager and kube-scheduler, where this machine has them, against a server process.
 
-There is no kubelet: the tests say what one would say about pods and nodes.
+There is no kubelet: the tests write the status of pods and nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POD = {"containers": [{"name": "main", "image": "image"}]}
 
 
 def find_program(name: str) -> str:
-    """A program of Kubernetes: in $STEERSMAN_REFERENCE, among those built for comparisons, or in PATH."""
+    """Return a program of Kubernetes: from $STEERSMAN_REFERENCE, the ones built for comparisons, or PATH."""
     built = Path.home() / ".cache" / "steersman-oracle" / "bin"
     for folder in (os.environ.get("STEERSMAN_REFERENCE"), str(built), os.environ.get("PATH")):
         found = shutil.which(name, path=folder) if folder else None
@@ -46,7 +46,7 @@ def find_program(name: str) -> str:
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
-    """Waits until something holds; what it says."""
+    """Wait until a condition is true, and return its value."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if found := condition():
@@ -57,7 +57,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server with its default flags, and the two programs, as a cluster has them."""
+    """Yield a server with its default flags, and the two programs with the flags of a usual cluster."""
     manager, scheduler = find_program("kube-controller-manager"), find_program("kube-scheduler")
     folder = tmp_path_factory.mktemp("cluster")
     process = ServerProcess(folder / "data")
@@ -89,14 +89,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def cluster(kubectl: Kubectl) -> Kubectl:
-    """kubectl in a namespace that the controllers know already."""
+    """Return kubectl in a namespace that the controllers have already processed."""
     until(lambda: "default" in kubectl("get", "serviceaccounts", "-o", "name"), "the account of the namespace")
     until(lambda: kubectl.json("get", "node", "n1")["spec"].get("taints") is None, "a node without taints")
     return kubectl
 
 
 def pods(kubectl: Kubectl, selector: str) -> list[dict[str, Any]]:
-    """The pods that are to stay; what a kubelet has to end is ended."""
+    """Return the pods that are not being deleted, and finish the deletion of the others, as a kubelet would."""
     stay = []
     for pod in kubectl.json("get", "pods", "-l", selector)["items"]:
         if "deletionTimestamp" in pod["metadata"]:
@@ -107,7 +107,7 @@ def pods(kubectl: Kubectl, selector: str) -> list[dict[str, Any]]:
 
 
 def placed(kubectl: Kubectl, selector: str, count: int) -> list[dict[str, Any]]:
-    """So many pods, each on a node."""
+    """Wait for `count` pods, each bound to a node, and return them."""
 
     def found() -> list[dict[str, Any]] | None:
         there = [each for each in pods(kubectl, selector) if each["spec"].get("nodeName")]
@@ -117,7 +117,7 @@ def placed(kubectl: Kubectl, selector: str, count: int) -> list[dict[str, Any]]:
 
 
 def say(kubectl: Kubectl, pod: dict[str, Any], phase: str, **status: Any) -> None:
-    """What a kubelet would say about a pod."""
+    """Write the status of a pod as a kubelet would."""
     ready = {"type": "Ready", "status": "True" if phase == "Running" else "False", **status}
     told = {"phase": phase, "podIP": "10.1.0.7", "podIPs": [{"ip": "10.1.0.7"}], "conditions": [ready]}
     kubectl(
@@ -207,7 +207,7 @@ def test_a_quota_counts_and_a_budget_protects(cluster: Kubectl) -> None:
 
 
 def evict(kubectl: Kubectl, pod: dict[str, Any]) -> int:
-    """The status code of an eviction."""
+    """Return the status code of an eviction."""
     name = pod["metadata"]["name"]
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     target = f"/api/v1/namespaces/{kubectl.namespace}/pods/{name}/eviction"

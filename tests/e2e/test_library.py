@@ -15,7 +15,7 @@ from tests.e2e.library_program import Program
 pytestmark = pytest.mark.slow
 
 HELLO = Document(ROOT / "docs" / "library.md").blocks("python")[0]
-"""The program that the guide begins with."""
+"""First program of the guide."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A server of the library behind the real kube-apiserver, asked through that with a real kubectl."""
+"""Tests of a server of the library behind the real kube-apiserver, with a real kubectl."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Server(Flunder, Fischer, data_dir=folder, secure_port=0, aggregation=aggregation
 
 @pytest.fixture(scope="module")
 def kube_apiserver() -> Iterator[dict[str, Any]]:
-    """The line that tells where it is."""
+    """Start kube-apiserver and yield the JSON line with its URL and credentials."""
     programs = Path(os.environ.get("STEERSMAN_REFERENCE") or Path.home() / ".cache" / "steersman-reference")
     missing = [name for name in ("etcd", "kube-apiserver") if not (programs / name).exists()]
     if missing:
@@ -52,7 +52,7 @@ def kube_apiserver() -> Iterator[dict[str, Any]]:
 
 
 class Cluster:
-    """kubectl for one of its users."""
+    """kubectl for one of the cluster's users."""
 
     def __init__(self, found: dict[str, Any], kubectl: str, home: Path) -> None:
         self._found = found
@@ -87,7 +87,7 @@ class Cluster:
         return done.stdout
 
     def explained(self, what: str) -> str:
-        """What kubectl explains, once kube-apiserver has asked the server behind it for its documents."""
+        """Return the output of `kubectl explain`, once kube-apiserver has fetched the OpenAPI documents of the server."""
         until = monotonic() + 90
         while (done := self._run("explain", what)).returncode != 0 and monotonic() < until:
             sleep(0.5)
@@ -110,7 +110,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(kube_apiserver: dict[str, Any], kubectl_binary: str, tmp_path: Path) -> Iterator[Cluster]:
-    """With the flunders behind it."""
+    """Yield a cluster with the flunders server behind kube-apiserver."""
     found = Cluster(kube_apiserver, kubectl_binary, tmp_path)
     arguments = ("-c", PROGRAM, str(tmp_path / "data"), str(found.kubeconfig("admin")), own_address())
     behind = Program(tmp_path, kubectl_binary, *arguments)

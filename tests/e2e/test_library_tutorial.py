@@ -1,4 +1,4 @@
-"""The tutorial of the library, as its reader does it: every command, in its order, with what it prints."""
+"""Test of the library's tutorial: every command in order, with its output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLUNDER = GUIDE.blocks("yaml")[0]
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every command of the consoles, and what is shown below it."""
+    """Return every command of the console blocks, and the output shown below it."""
     found: list[tuple[str, str]] = []
     for block in GUIDE.blocks("console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -34,8 +34,8 @@ def commands() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, kubectl_binary: str) -> Path:
-    """Where the reader works: with the files that the tutorial shows, kubectl and steersman."""
-    # the port is another one, so that tests run beside whatever is on this machine
+    """Return a folder with the files that the tutorial shows, kubectl and steersman."""
+    # a free port, as the tutorial's one may be in use on this machine
     (tmp_path / "hello.py").write_text(HELLO.replace("Server(Flunder)", "Server(Flunder, secure_port=0)"))
     (tmp_path / "flunder.yaml").write_text(FLUNDER)
     programs = tmp_path / "bin"
@@ -55,7 +55,7 @@ def hello(folder: Path, kubectl_binary: str) -> Iterator[Program]:
 
 
 def shown(text: str) -> str:
-    """An output without what is another one each time."""
+    """Return an output without the parts that vary."""
     return re.sub(r"\b\d+s$", "AGE", text.rstrip(), flags=re.MULTILINE)
 
 

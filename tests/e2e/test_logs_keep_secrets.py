@@ -1,4 +1,4 @@
-"""What must never be logged, at any -v: credentials, bodies, what watches tell, and what is typed into a command."""
+"""Tests that logs at any -v hide secrets: credentials, bodies, watch events, and text typed into a command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubelet]:
 
 
 def a_webhook(folder: Path, name: str) -> Path:
-    """The kubeconfig of a webhook at a port where nobody listens, with a key in its URL."""
+    """Return the kubeconfig of a webhook at a port where nothing listens, with a key in its URL."""
     path = folder / f"{name}.kubeconfig"
     cluster = {"server": f"https://user:{CANARY}@127.0.0.1:9/{name}?key={CANARY}", "insecure-skip-tls-verify": True}
     path.write_text(
@@ -48,7 +48,7 @@ def a_webhook(folder: Path, name: str) -> Path:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_urls_of_webhooks_are_told_without_their_keys(tmp_path: Path, form: str) -> None:
-    """Not in the log, nor to clients, whichever webhook it is that does not answer."""
+    """Neither the log nor an answer has the key, whichever webhook does not answer."""
     (tmp_path / "policy.yaml").write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
     images = {"kubeConfigFile": str(a_webhook(tmp_path, "images")), "retryBackoff": 1}
     plugins = [{"name": "ImagePolicyWebhook", "configuration": {"imagePolicy": images}}]

@@ -1,4 +1,4 @@
-"""Kubelets, pods and services that do not speak HTTP as they should: what clients are told, and what the server bears.
+"""Tests of kubelets, pods and services that break HTTP: the answers to clients, and the server's errors.
 
 Codes and messages are those of kube-apiserver 1.36.3 before the same backends, but for the known differences.
 """
@@ -53,10 +53,10 @@ LOCATION = "error trying to parse Location header: parse "
 
 @dataclass(frozen=True)
 class Lie:
-    """What a backend sends before it hangs up, and what comes of it: of a log, and of a request that is passed on.
+    """Bytes that a backend sends before it hangs up, and the outcomes of a log request and of a proxied request.
 
-    An outcome is the code and the beginning of the message, or of the body where it is no Status. A body that is cut
-    off ends in `CUT`.
+    An outcome is the code, and the beginning of the message or, without a Status, of the body. A truncated body ends in
+    `CUT`.
     """
 
     sent: bytes
@@ -68,12 +68,12 @@ CUT = "<cut>"
 
 
 def broken(sent: bytes, message: str) -> Lie:
-    """An answer of which nothing can be made."""
+    """Return a lie that is an unreadable response."""
     return Lie(sent, (500, f'Get "URL": {message}'), (503, f"error trying to reach service: {message}"))
 
 
 def served(sent: bytes, status: int, body: str) -> Lie:
-    """An answer that is passed on as it is, logs only if it is a good one."""
+    """Return a lie that the proxy passes on as it is, and that is a log only if its status is a success."""
     return Lie(sent, (status, body), (status, body))
 
 
@@ -173,12 +173,12 @@ LIES = {
 
 @dataclass
 class Liar:
-    """Answers every request with `sent` and hangs up, over TLS and without."""
+    """Backend that answers every request with `sent` and hangs up, with TLS and without."""
 
     certificates: Certificates
     sent: bytes = b""
     gone: threading.Event = field(default_factory=threading.Event)
-    """Set when the server has hung up on an answer that drips."""
+    """Set when the server has hung up on an endless answer."""
 
     def start(self) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -219,7 +219,7 @@ class Liar:
             return  # the server may hang up at any time
 
     def _drip(self, talking: socket.socket, *, drips: bool) -> None:
-        """A head a piece at a time, without an end."""
+        """Send a head piece by piece, without an end."""
         if not drips:
             return
         try:
@@ -267,7 +267,7 @@ def path_of(kind: str, liar: Liar, last: str = "x") -> str:
 
 
 def ask(server: ServerProcess, method: str, path: str) -> tuple[int, str]:
-    """The code, and the message of a Status or else the body."""
+    """Return the code, and the message of a Status or otherwise the body."""
     connection = http.client.HTTPSConnection(*server.address, context=server.context(), timeout=PATIENCE)
     with closing(connection):
         connection.request(method, path)
@@ -284,7 +284,7 @@ def ask(server: ServerProcess, method: str, path: str) -> tuple[int, str]:
 
 
 def complaints(server: ServerProcess) -> list[str]:
-    """What the server has logged that a lie must not make it log."""
+    """Return the log lines of the server that no lie may cause."""
     return [line for line in server.errors.read_text().splitlines() if "Traceback" in line or "held" in line]
 
 

@@ -51,7 +51,7 @@ def metrics(files: CertificateFiles) -> Iterator[MetricsServer]:
 
 @pytest.fixture(scope="module")
 def installed(server: ServerProcess, metrics: MetricsServer, kubectl_binary: str, kubectl_home: Path) -> Kubectl:
-    """kubectl in the namespace of the pods, once metrics are served."""
+    """Return kubectl in the namespace of the pods, once metrics are served."""
     kubectl = Kubectl(kubectl_binary, server, kubectl_home, TEAM)
     kubectl("create", "namespace", TEAM)
     for name in metrics.nodes:

@@ -1,4 +1,4 @@
-"""kube-apiserver and this server on one etcd, one after the other: each goes on with what the other has stored."""
+"""Tests of kube-apiserver and this server on one etcd, one after the other: each continues with the other's objects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def etcd(tmp_path: Path) -> Iterator[EtcdProcess]:
 
 
 def _flags(folder: Path) -> list[str]:
-    """Of both: Secrets are encrypted, built-in kinds are protobuf."""
+    """Return the flags of both servers: Secrets are encrypted, built-in kinds are stored as protobuf."""
     key = {"name": "one", "secret": base64.b64encode(b"1" * 32).decode()}
     configuration = {
         "apiVersion": "apiserver.config.k8s.io/v1",
@@ -51,7 +51,7 @@ def _flags(folder: Path) -> list[str]:
 
 
 def _lists(client: Client) -> Iterator[tuple[str, str]]:
-    """Paths of everything that can be listed, each with its plural."""
+    """Yield the path of every list, each with the resource's plural."""
     groups = client.ask("GET", "/apis").body["groups"]
     for version in ("api/v1", *(f"apis/{each['groupVersion']}" for group in groups for each in group["versions"])):
         for resource in client.ask("GET", f"/{version}").body["resources"]:
@@ -60,7 +60,7 @@ def _lists(client: Client) -> Iterator[tuple[str, str]]:
 
 
 def _objects(client: Client) -> Objects:
-    """What users have made, by path of the list and name."""
+    """Return the objects that servers do not write themselves, by path of the list and name."""
     found: Objects = {}
     for path, plural in _lists(client):
         answer = client.ask("GET", path)
@@ -74,7 +74,10 @@ def _objects(client: Client) -> Objects:
 
 
 def _eventually(client: Client, wanted: Objects) -> Objects:
-    """The same of kube-apiserver, which tells of custom resources some time after it is ready."""
+    """Return the objects once all lists are complete.
+
+    kube-apiserver serves custom resources only some time after it is ready.
+    """
     until = time.monotonic() + _PATIENCE
     while (found := _objects(client)).keys() != wanted.keys() and time.monotonic() < until:
         time.sleep(0.2)
@@ -82,7 +85,7 @@ def _eventually(client: Client, wanted: Objects) -> Objects:
 
 
 def _written(client: Client, word: str) -> dict[str, Any]:
-    """A Secret as it is after a write of this server."""
+    """Return a Secret after a write by this server."""
     client.ask("DELETE", f"{_CONFIG_MAPS}/of-{word}")
     assert client.ask("POST", _CONFIG_MAPS, {"metadata": {"name": f"of-{word}"}, "data": {"a": word}}).code == 201
     client.ask("POST", _SECRETS, {"metadata": {"name": "shared"}})

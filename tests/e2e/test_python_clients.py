@@ -36,7 +36,7 @@ PATIENCE = 10.0
 
 @pytest.fixture(scope="module")
 def api_client(server: ServerProcess) -> Iterator[Any]:
-    """What a program gets from the kubeconfig."""
+    """Yield the client that a program gets from the kubeconfig."""
     made = config.new_client_from_config(config_file=str(server.kubeconfig))
     yield made
     made.close()
@@ -69,7 +69,7 @@ def pod(name: str, *containers: str) -> Any:
 
 
 def refused(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[int, dict[str, Any]]:
-    """Status and body of the ApiException that the call raises."""
+    """Return status and body of the ApiException that the call raises."""
     with pytest.raises(ApiException) as caught:
         call(*arguments, **options)
     assert caught.value.headers["Content-Type"] == "application/json"

@@ -1,4 +1,4 @@
-"""kr8s, a client for Python that many operators' tests use, against a server process."""
+"""Tests of kr8s, a client for Python that many operators' tests use, against a server process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture
 async def cluster(server: ServerProcess) -> AsyncIterator[Any]:
-    """What a program gets from the kubeconfig, in a fresh namespace."""
+    """Yield the client that a program gets from the kubeconfig, in a fresh namespace."""
     made = await kr8s.asyncio.api(kubeconfig=str(server.kubeconfig))
     namespace = await Namespace({"metadata": {"name": f"kr8s-{next(_NUMBERS)}"}}, api=made)
     await namespace.create()

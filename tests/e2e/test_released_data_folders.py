@@ -1,4 +1,4 @@
-"""Data folders and snapshots that released versions have left are opened by this version, and nothing is lost."""
+"""Tests that this version opens data folders and snapshots of released versions without loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEERSMAN = Path(sys.executable).with_name("steersman")
 KUBERNETES = {("/api/v1/services", "kubernetes"), ("/api/v1/endpoints", "kubernetes")} | {
     ("/apis/discovery.k8s.io/v1/endpointslices", "kubernetes")
 }
-"""Objects that tell where the server listens, which each start brings up to date."""
+"""Objects with the address of the server, which each start updates."""
 
 Objects = dict[tuple[str, str, str], Any]
 
@@ -41,7 +41,7 @@ def by_name(lists: dict[str, list[Any]]) -> Objects:
 
 @pytest.fixture(params=RELEASES, ids=lambda path: path.name.removesuffix(".tar.xz"))
 def released(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The unpacked recording of a release."""
+    """Return the unpacked recording of a release."""
     with tarfile.open(request.param) as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path

@@ -1,4 +1,4 @@
-"""kill -9 and a new start: everything that was acknowledged is there."""
+"""Tests that all acknowledged writes survive kill -9 and a new start."""
 
 from __future__ import annotations
 

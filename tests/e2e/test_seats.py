@@ -1,4 +1,4 @@
-"""Seats of priority levels are given back, however their requests end: thousands are given up in every state."""
+"""Tests that seats of priority levels are released however requests end: thousands are aborted in every state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def block(method: bytes, path: str, token: str) -> bytes:
 
 
 def request(luck: random.Random, stream: int) -> bytes:
-    """A request of one kind or another, some without their end."""
+    """Return a random request; some have no end."""
     token = f"token-{luck.randrange(USERS)}"
     kind = luck.randrange(5)
     if kind == 0:
@@ -48,7 +48,7 @@ def request(luck: random.Random, stream: int) -> bytes:
 
 
 async def give_up(port: int, context: ssl.SSLContext, luck: random.Random) -> None:
-    """One connection of requests, most of which are reset; it may read all, nothing, or have no window."""
+    """Send a connection's requests and reset most of them. The client reads all, reads nothing, or has no window."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     window = luck.choice((0, 65_535, 1 << 20))
     writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, struct.pack(">HI", 4, window)))
@@ -70,7 +70,7 @@ async def give_up(port: int, context: ssl.SSLContext, luck: random.Random) -> No
 
 
 def in_use(metrics: str) -> list[str]:
-    """The series that tell of requests which are under way or wait, but for the one that asks."""
+    """Return the metrics of executing and waiting requests, without the request for the metrics."""
     names = (
         "apiserver_flowcontrol_current_executing",
         "apiserver_flowcontrol_current_inqueue",

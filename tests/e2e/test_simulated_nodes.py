@@ -1,4 +1,4 @@
-"""What a user asks simulated nodes for, with a real kubectl and `steersman up`."""
+"""Tests of users' requests to simulated nodes, with a real kubectl and `steersman up`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ COUNTS = 'i=0; while true; do echo "line $i"; i=$((i+1)); sleep 0.2; done'
 
 
 class Kubectl:
-    """kubectl for a cluster that is up."""
+    """kubectl for a running cluster."""
 
     def __init__(self, binary: str, folder: Path) -> None:
         self.binary = binary
         self.environment = {**os.environ, "KUBECONFIG": str(folder / "admin.kubeconfig"), "HOME": str(folder)}
 
     def run(self, *arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs it, whatever comes of it; `more` are variables."""
+        """Run kubectl and return the process, also if it failed; `more` are environment variables."""
         return subprocess.run(
             [self.binary, *arguments],
             env={**self.environment, **more},
@@ -42,7 +42,7 @@ class Kubectl:
         )
 
     def __call__(self, *arguments: str, stdin: str = "", **more: str) -> str:
-        """What it prints. An exit code other than 0 fails the test."""
+        """Run kubectl and return its output. An exit code other than 0 fails the test."""
         done = self.run(*arguments, stdin=stdin, **more)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout

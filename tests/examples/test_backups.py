@@ -1,4 +1,4 @@
-"""The operator of examples/backups, on a server of the pytest plugin: the test plays the controller of Jobs."""
+"""Tests of the operator of examples/backups, on a server of the pytest plugin. They act as the Job controller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="module")
 def operator(steersman_session: ThreadedEnvironment) -> Iterator[ThreadedEnvironment]:
-    """The server, with the operator that runs as users run it, in a thread."""
+    """Yield the server, with the operator in a thread, started as users start it."""
     from kopf.testing import KopfRunner
 
     steersman_session.apply_definitions(FOLDER / "crds")
@@ -62,7 +62,7 @@ class Backups:
         return found.get("status", {})
 
     def job_ends(self, name: str, *, succeeded: bool) -> None:
-        """What the controller of Jobs says when one has ended."""
+        """Write the status of a finished Job, as the Job controller does."""
         early, last = ("SuccessCriteriaMet", "Complete") if succeeded else ("FailureTarget", "Failed")
         conditions = [
             {"type": each, "status": "True", "lastProbeTime": NOW, "lastTransitionTime": NOW} for each in (early, last)
@@ -74,7 +74,7 @@ class Backups:
 
 @pytest.fixture
 def backups(operator: ThreadedEnvironment) -> Iterator[Backups]:
-    """Backups in a fresh namespace."""
+    """Yield the backups of a fresh namespace."""
     from kubernetes.client import CoreV1Api
 
     with operator.kubernetes() as api:
@@ -84,7 +84,7 @@ def backups(operator: ThreadedEnvironment) -> Iterator[Backups]:
 
 
 def eventually(look: Callable[[], bool]) -> None:
-    """Waits until it is so."""
+    """Wait until `look` returns True."""
     until = time.monotonic() + PATIENCE
     while not look():
         assert time.monotonic() < until

@@ -31,7 +31,7 @@ class Shop:
         self._environment = {**os.environ, **homes, "KUBECONFIG": str(cluster.kubeconfig), "HELM_NAMESPACE": "shop"}
 
     def helm(self, *arguments: str) -> str:
-        """Runs it; what it prints. An exit code other than 0 fails the test."""
+        """Run Helm and return its output. An exit code other than 0 fails the test."""
         done = subprocess.run(
             [self._binary, *arguments],
             env=self._environment,
@@ -44,7 +44,7 @@ class Shop:
         return done.stdout
 
     def objects(self, resource: str) -> list[Any]:
-        """The objects of the namespace."""
+        """Return the objects of a resource in the namespace."""
         group = {"pods": "api/v1", "jobs": "apis/batch/v1"}.get(resource, "apis/apps/v1")
         with self._cluster.client() as client:
             status, found = client.json("GET", f"/{group}/namespaces/shop/{resource}")
@@ -52,7 +52,7 @@ class Shop:
             return found["items"]
 
     def status(self, resource: str, name: str) -> dict[str, Any]:
-        """What became of one of them."""
+        """Return the status of the object of that name."""
         (found,) = (each for each in self.objects(resource) if each["metadata"]["name"] == name)
         return found["status"]
 

@@ -1,4 +1,4 @@
-"""The flunders of sample-apiserver, served by the library."""
+"""Tests of the flunders of sample-apiserver, served by the library."""
 
 from __future__ import annotations
 

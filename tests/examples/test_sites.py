@@ -1,4 +1,4 @@
-"""The operator of examples/sites and its own tests, in Go, on `steersman up`."""
+"""Tests of the operator of examples/sites, and its own tests, in Go, on `steersman up`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TIMEOUT = 300.0
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tests of the operator, compiled."""
+    """Return the compiled tests of the operator."""
     return build_tests(SOURCE, "./controller", tmp_path_factory.mktemp("sites") / "controller.test")
 
 
 def passed(program: Path, **environment: str) -> list[str]:
-    """The names of the tests that pass; that one fails fails this one."""
+    """Return the names of the operator's tests that pass. A failure of any of them fails this test."""
     done = subprocess.run(
         [program, "-test.v"],
         cwd=SOURCE / "controller",

@@ -1,4 +1,4 @@
-"""The tool that asks on every connection for what was acknowledged on one."""
+"""Tests of the tool that checks on every connection that a write acknowledged on one is visible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.acknowledged import Ask, Connection
 
 
 class Remembering(Connection):
-    """A connection to a process that may be behind."""
+    """Connection to a process that may lag behind."""
 
     def __init__(self, *, is_behind: bool) -> None:
         self.is_behind = is_behind

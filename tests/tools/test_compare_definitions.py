@@ -1,4 +1,4 @@
-"""What is taken out of the files of a project."""
+"""Tests of the extraction of definitions from the files of a project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that compares what is published with a reference server."""
+"""Tests of the tool that compares published OpenAPI documents with a reference server's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ spec:
 
 
 class Reference:
-    """Publishes what we do, with one change of the schema of v3."""
+    """Reference server that publishes this server's documents with one change of a v3 schema."""
 
     def __init__(self, definition: dict[str, Any], **change: Any) -> None:
         spec = definition["spec"]

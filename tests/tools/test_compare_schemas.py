@@ -1,4 +1,4 @@
-"""The tool that compares schemas with a reference server: what it sends."""
+"""Tests of the requests of the tool that compares schemas with a reference server."""
 
 from __future__ import annotations
 

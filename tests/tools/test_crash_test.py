@@ -1,4 +1,4 @@
-"""The tool that kills writers, and servers that clients write to, at random moments: a few rounds of it."""
+"""Tests, of a few rounds, of the tool that kills writers, and servers with writing clients, at random moments."""
 
 from __future__ import annotations
 

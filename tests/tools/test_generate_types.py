@@ -1,4 +1,4 @@
-"""The type generator: names, and that it makes from the facts what is in the tree."""
+"""Tests of the type generator: names, and that its output for the recorded facts equals the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found in the files of a project."""
+"""Tests of the search in the published files of a project."""
 
 from __future__ import annotations
 

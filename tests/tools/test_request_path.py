@@ -1,4 +1,4 @@
-"""The tool that counts how far requests travel, and how far they may."""
+"""Tests of the tool that counts the calls and files on the way of a request, with upper bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST: Final = {
     "apply": (385, 106),
     "PUT with a watcher": (359, 100),
 }
-"""Calls and files of the package on the way of a request of each row. Bounds are lowered, not raised."""
+"""Most calls and files of the package on the way of each kind of request. Bounds are lowered, not raised."""
 
 
 def test_the_path_of_a_request_is_counted_and_is_short() -> None:

@@ -1,4 +1,4 @@
-"""Connections to one address go to the servers behind it in turn (tools/round_robin)."""
+"""Tests of tools/round_robin: connections to one address go to the servers behind it in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.round_robin import RoundRobin
 
 
 class Echo:
-    """Sends its name to whoever connects, and then what it is sent; until it is ended."""
+    """Server that sends its name to each client, and then echoes its input, until `end`."""
 
     def __init__(self, name: str, port: int = 0) -> None:
         self._name = name.encode()
@@ -41,7 +41,7 @@ class Echo:
             return
 
     def end(self) -> None:
-        """Ends it and all its connections, as kill -9 does."""
+        """End the server and all its connections, as kill -9 does."""
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self._thread.join()
@@ -69,7 +69,7 @@ def balancer(servers: dict[str, Echo], stack: ExitStack) -> RoundRobin:
 
 
 def connected(balancer: RoundRobin, stack: ExitStack) -> tuple[socket.socket, str]:
-    """A connection, and who has it: "" if nobody takes it."""
+    """Return a connection, and the name of the server that accepted it, "" if none did."""
     connection = stack.enter_context(socket.create_connection(("127.0.0.1", balancer.port), timeout=10))
     return connection, connection.recv(1).decode()
 

@@ -1,4 +1,4 @@
-"""Tests that fail are run once more, alone, and told as flaky where they pass then."""
+"""Tests of the runner: failed tests are run once more, alone, and reported as flaky if they pass then."""
 
 from __future__ import annotations
 

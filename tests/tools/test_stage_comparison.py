@@ -1,4 +1,4 @@
-"""Stages are played as kwok itself plays them."""
+"""Tests that stages are played as kwok plays them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptions that the package ships: read from wrapped docstrings, with the whitespace that wrapping lost."""
+"""Tests of the packaged descriptions: read from wrapped docstrings, with the whitespace that wrapping removed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = st.lists(st.text("abcdefgh", min_size=1, max_size=20), min_size=1, max_s
 
 
 def docstring(text: str, fields: dict[str, str]) -> str:
-    """A class docstring as the package has it: wrapped, fields in a list."""
+    """Return a class docstring in the package's form: wrapped, with a list of fields."""
     lines = textwrap.wrap(text, 78) if text else []
     lines = [*lines, "", "**parameters**", ""] if lines else ["**parameters**", ""]
     for name, field in fields.items():

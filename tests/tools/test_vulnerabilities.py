@@ -1,4 +1,4 @@
-"""What is locked is what is pinned and needed, by hashes and from nowhere in particular, under licences that fit."""
+"""Tests of the lock file: it has exactly the pinned and needed packages, with hashes, no index, and fitting licences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.vulnerabilities import found_in
 LOCK = (ROOT / "requirements.lock").read_text()
 LOCKED = dict(re.findall(r"^([\w.-]+)==(\S+) (?:; .*)?\\$", LOCK, re.MULTILINE))
 FITTING = ("Apache", "BSD", "MIT", "PSF", "Python Software Foundation", "MPL-2.0", "ISC")
-"""Licences that a project under Apache-2.0 may depend on, by how their names begin or what they hold."""
+"""Licences that a project under Apache-2.0 may depend on, by a part of their names."""
 
 
 def canonical(name: str) -> str:

@@ -213,7 +213,7 @@ def index(facts: Facts) -> str:
     """The text of `steersman/api/index.py`."""
     lines = [
         HEADER,
-        '"""Which module holds the types of a group version, and which group versions are served by default."""',
+        '"""Modules of the types of each group version, and the group versions that are served by default."""',
         "",
         "MODULES: dict[tuple[str, str], str] = {",
     ]
@@ -226,13 +226,11 @@ def index(facts: Facts) -> str:
     lines += [f'    ("{group}", "{version}"),' for group, version in facts.on_request]
     lines += [
         ")",
-        '"""Those that are served if --runtime-config says so."""',
+        '"""Group versions that are served only if --runtime-config enables them."""',
         "",
         "RETIRED: dict[str, tuple[str, ...]] = {",
     ]
     for kind, versions in facts.retired.items():
         quoted = ", ".join(f'"{version}"' for version in versions)
         lines.append(f'    "{kind}": ({quoted}{"," * (len(versions) == 1)}),')
-    return "\n".join(
-        [*lines, "}", '"""The versions of kinds that are read, but served in others only, by default."""', ""]
-    )
+    return "\n".join([*lines, "}", '"""Versions of kinds that are read but, by default, not served."""', ""])

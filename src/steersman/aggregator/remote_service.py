@@ -40,6 +40,7 @@ class Condition(Struct, frozen=True):
 
     @property
     def is_true(self) -> bool:
+        """Return True if the status is "True"; False if it is "False" or "Unknown"."""
         return self.status == "True"
 
 
@@ -71,6 +72,7 @@ class Registration(Struct, frozen=True):
 
     @property
     def is_available(self) -> bool:
+        """Return True if the condition Available is there and true."""
         return self.condition is not None and self.condition.is_true
 
 

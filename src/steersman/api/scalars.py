@@ -1,8 +1,8 @@
-"""The scalar types of the API that are not plain JSON types, and the base class of every generated Struct.
+"""Scalar types of the API that are not plain JSON types, and the base class of every generated Struct.
 
-A scalar's value is plain Python data in the form the server prints: `Quantity`, `Time`, `MicroTime` and `Duration` are
-canonical text. Their classes exist only so that a decoder knows where to call its `dec_hook`; type checkers see `str`.
-`RawExtension` and `FieldsV1` are kept as the JSON they are, undecoded.
+A scalar's value is plain Python data in the form that the server prints: `Quantity`, `Time`, `MicroTime` and
+`Duration` are canonical text. Their classes exist only so that a decoder knows where to call its `dec_hook`; type
+checkers see `str`. `RawExtension` and `FieldsV1` are kept as raw JSON, undecoded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 
 class Wire(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, gc=False, rename="camel"):
-    """The base of every generated type. A member is omitted from JSON where Go omits its zero value.
+    """Base class of every generated type. A member is omitted from JSON where Go omits its zero value.
 
     A default given as a value is omitted; one given as `default_factory` is always printed.
     """
@@ -33,11 +33,12 @@ else:
     RawExtension = msgspec.Raw
 
     class _Canonical(type):
-        """Lets the result of a decoding hook, a plain value, stand for an instance of the class."""
+        """Metaclass that lets the result of a decoding hook, a plain value, count as an instance of the class."""
 
         __instancecheck__ = type
-        """What decoders ask for each value they have from a hook: yes, by a class being true, without a call of
-        Python."""
+        """Check of decoders for each value of a hook. `type` returns a class, which is true: every value passes,
+        without a call of Python code.
+        """
 
     class Quantity(metaclass=_Canonical):
         """A resource.Quantity as canonical text, e.g. "500m" or "1Gi"."""
@@ -64,14 +65,14 @@ JSON: TypeAlias = Any
 
 
 def nil() -> None:
-    """The default of a member that prints null when it is not set."""
+    """Return the default of a member that prints null when it is not set."""
 
 
 def zero_quantity() -> str:
-    """The default of a quantity that is always printed."""
+    """Return the default of a quantity that is always printed."""
     return "0"
 
 
 def zero_duration() -> str:
-    """The default of a duration that is always printed."""
+    """Return the default of a duration that is always printed."""
     return "0s"

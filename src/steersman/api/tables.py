@@ -1,6 +1,6 @@
-"""What is known of each generated type beyond its class: Go types, protobuf tags, patch strategies, list types.
+"""Facts about each generated type beyond its class: Go types, protobuf tags, patch strategies, list types.
 
-Read from the JSON file beside a type's module the first time that is asked for.
+The facts are read from the JSON file beside a type's module when they are first needed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import msgspec
 
 
 class Field(msgspec.Struct, frozen=True, gc=False):
-    """One field of a Go struct, in its order.
+    """Field of a Go struct. Fields are in the order of the struct.
 
     `type` is Go's with packages shortened to two elements: `[]core.v1.Container`. `attribute` is the member of the
-    Python class, empty for an embedded struct (`inline`) and for what JSON does not show. `omit` is "omitempty",
+    Python class, empty for an embedded struct (`inline`) and for fields that JSON does not show. `omit` is "omitempty",
     "omitzero" or both joined by a plus. `tag` and `wire` are protobuf's (tag 0: not in protobuf), `strategy` and `key`
     strategic merge patch's, `list`, `keys` and `map` server-side apply's.
     """
@@ -37,7 +37,7 @@ class Field(msgspec.Struct, frozen=True, gc=False):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A module's structs, the named types its fields use that are not structs, and the structs that are atomic."""
+    """Structs of a module, the named types of their fields that are not structs, and the atomic structs."""
 
     structs: dict[str, tuple[Field, ...]]
     scalars: dict[str, str]
@@ -46,7 +46,7 @@ class Table(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=128)
 def table(module: str) -> Table:
-    """The table of a module below `steersman.api`, e.g. "core.v1". Raises FileNotFoundError for any other."""
+    """Return the table of a module below `steersman.api`, e.g. "core.v1". Raises FileNotFoundError for other names."""
     package, version = module.split(".")
     return _TABLES.decode((Path(__file__).parent / package / f"{version}.json").read_bytes())
 
@@ -55,10 +55,10 @@ _TABLES = msgspec.json.Decoder(Table)
 
 
 def fields_of(cls: type[msgspec.Struct]) -> tuple[Field, ...]:
-    """The fields of a generated class's Go struct, embedded structs not flattened."""
+    """Return the fields of a generated class's Go struct. Embedded structs are not flattened."""
     return table(module_of(cls)).structs[cls.__name__]
 
 
 def module_of(cls: type) -> str:
-    """The module of a generated class below `steersman.api`."""
+    """Return the name of a generated class's module below `steersman.api`."""
     return cls.__module__.removeprefix("steersman.api.")

@@ -37,9 +37,11 @@ _DESCRIPTION: Final = "Custom resource definition column (in JSONPath format): {
 class ConversionFactory(Protocol):
     """Makes the converter between the versions of a definition (conversion.Converters)."""
 
-    def make(
-        self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
-    ) -> Conversion: ...
+    def make(self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]) -> Conversion:
+        """Return the converter of the definition `name`, which declares the conversion `declared` and has these `kinds`
+        by version.
+        """
+        ...
 
 
 def resource_of(definition: Declared, conversions: ConversionFactory) -> tuple[Resource[OpenObject, Any], Versions]:

@@ -18,6 +18,7 @@ class AnonymousAuthenticator:
         self._paths = frozenset(paths)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        """Return the anonymous user, or None for a path on which anonymous requests are not allowed."""
         if self._paths and credentials.path not in self._paths:
             return None
         return ANONYMOUS_USER

@@ -87,6 +87,11 @@ class BearerTokenAuthenticator:
         self._audiences = audiences
 
     def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
+        """Return the user of the bearer token, None without a token.
+
+        Returns an awaitable if the verification of the token has to wait. Raises AuthenticationError for an invalid or
+        unknown token.
+        """
         token = credentials.bearer_token
         if not token:
             return None

@@ -64,6 +64,10 @@ class ClientCertificateAuthenticator:
         self._cache: BoundedCache[bytes, CertificateUser] = BoundedCache(_KEPT)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        """Return the user of the client certificate; None without a certificate, or if it names no user.
+
+        Raises AuthenticationError for a certificate of an unknown authority or outside its validity.
+        """
         der = credentials.client_certificate
         if der is None:
             return None

@@ -89,6 +89,10 @@ class RequestHeaderAuthenticator:
         self._cache: BoundedCache[bytes, _Proxy] = BoundedCache(_KEPT)
 
     def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        """Return the user that a trusted proxy names in headers; None without a client certificate or a user's name.
+
+        Raises AuthenticationError for a client certificate that is not one of a trusted proxy.
+        """
         der = credentials.client_certificate
         if der is None:
             return None

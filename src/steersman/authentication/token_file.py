@@ -48,6 +48,9 @@ class StaticTokens:
         return cls(users, audiences)
 
     def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
+        """Return the identity of a token in the file, None for others and for tokens that are valid for none of the
+        audiences.
+        """
         if not self._identities:
             return None
         identity = self._identities.get(sha256(token.encode("utf-8", "surrogateescape")).digest())

@@ -30,6 +30,11 @@ class UnionAuthenticator:
         self._anonymous = anonymous
 
     def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
+        """Return the user of the first authenticator that knows the credentials, else the anonymous user, if allowed.
+
+        Returns an awaitable if an authenticator has to wait. Raises AuthenticationError with all errors if no
+        authenticator knows the credentials and at least one refuses them.
+        """
         errors: list[str] = []
         rest = iter(self._authenticators)
         for each in rest:
@@ -73,6 +78,11 @@ class UnionTokenAuthenticator:
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
     ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        """Return the identity from the first authenticator that knows the token, None if there is none.
+
+        Returns an awaitable if an authenticator has to wait. Raises AuthenticationError with all errors if no
+        authenticator knows the token and at least one refuses it.
+        """
         errors: list[str] = []
         rest = iter(self._authenticators)
         for each in rest:

@@ -63,10 +63,14 @@ class MatchResult(Protocol):
     """
 
     @property
-    def matches(self) -> bool: ...
+    def matches(self) -> bool:
+        """Return True if the review is to be sent."""
+        ...
 
     @property
-    def error(self) -> str: ...
+    def error(self) -> str:
+        """Return why the conditions could not be evaluated, "" if they were."""
+        ...
 
 
 Match = Callable[[SubjectAccessReviewSpec], Awaitable[MatchResult]]
@@ -98,6 +102,10 @@ class AccessReviewAuthorizer:
         self._known: BoundedCache[bytes, tuple[Verdict, float]] = BoundedCache(size)
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
+        """Return the verdict of the review's answer, or no opinion if the match conditions exclude the request.
+
+        Returns an awaitable unless the verdict is cached and there are no match conditions.
+        """
         spec = review_spec(attributes)
         if self._match is not None:
             return self._decide_if_matching(self._match, spec, attributes)

@@ -16,9 +16,11 @@ class AlwaysAllowAuthorizer:
     """Allows every action; as a rule resolver it returns rules that allow everything."""
 
     def authorize(self, attributes: Attributes) -> Verdict:
+        """Allow every action."""
         return ALLOWED
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        """Return one rule for all resources and one for all other paths."""
         return ResolvedRules(
             (PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"]),),
             (PolicyRule(verbs=["*"], non_resource_urls=["*"]),),

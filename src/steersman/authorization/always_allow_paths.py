@@ -19,4 +19,5 @@ class AlwaysAllowPathsAuthorizer:
         self._paths = frozenset(paths)
 
     def authorize(self, attributes: Attributes) -> Verdict:
+        """Allow requests to the configured paths, whatever the verb; return no opinion about others."""
         return _ALLOWED if attributes.path is not None and attributes.path in self._paths else _NO_OPINION

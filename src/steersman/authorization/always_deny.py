@@ -15,7 +15,9 @@ class AlwaysDenyAuthorizer:
     """Has no opinion about any action; as a rule resolver it returns no rules."""
 
     def authorize(self, attributes: Attributes) -> Verdict:
+        """Return no opinion on every action, with the reason that everything is forbidden."""
         return REFUSED
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        """Return no rules, which is complete."""
         return ResolvedRules()

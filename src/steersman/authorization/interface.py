@@ -45,10 +45,12 @@ class Verdict(Struct, frozen=True):
 
     @property
     def allowed(self) -> bool:
+        """Return True if the action is allowed."""
         return self.decision is Decision.ALLOW
 
     @property
     def denied(self) -> bool:
+        """Return True if the action is denied, so that no later authorizer is consulted; False for no opinion."""
         return self.decision is Decision.DENY
 
 

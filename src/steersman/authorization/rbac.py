@@ -111,15 +111,19 @@ class RbacAuthorizer:
     # Updates
 
     def set_cluster_role(self, name: str, role: ClusterRole | None) -> None:
+        """Set or replace a ClusterRole; None removes it."""
         self.put_role("", name, None if role is None else RoleRules(role.rules or ()))
 
     def set_role(self, namespace: str, name: str, role: StoredRole | None) -> None:
+        """Set or replace a Role of a namespace; None removes it."""
         self.put_role(namespace, name, None if role is None else RoleRules(role.rules or ()))
 
     def set_cluster_role_binding(self, name: str, binding: ClusterRoleBinding | None) -> None:
+        """Set or replace a ClusterRoleBinding; None removes it."""
         self.set_binding("", name, binding)
 
     def set_role_binding(self, namespace: str, name: str, binding: RoleBinding | None) -> None:
+        """Set or replace a RoleBinding of a namespace; None removes it."""
         self.set_binding(namespace, name, binding)
 
     def set_binding(self, namespace: str, name: str, binding: RoleBinding | ClusterRoleBinding | None) -> None:
@@ -196,6 +200,10 @@ class RbacAuthorizer:
     # Decisions
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
+        """Return the verdict from roles and bindings: allowed, or no opinion.
+
+        Returns an awaitable if the user's grants are so many that a worker thread evaluates them.
+        """
         user, action, path = attributes.user, attributes.action, attributes.path
         if path is None:
             key: _Key = (

@@ -25,17 +25,20 @@ _SPEC: Final = Path("spec")
 
 
 def validate_subject_access_review(review: SubjectAccessReview) -> Iterator[FieldError]:
+    """Yield the field errors of a SubjectAccessReview."""
     yield from _validate_subject_spec(review.spec)
     yield from _validate_metadata(review.metadata, "must be empty", replace(review.metadata, managed_fields=[]))
 
 
 def validate_self_subject_access_review(review: SelfSubjectAccessReview) -> Iterator[FieldError]:
+    """Yield the field errors of a SelfSubjectAccessReview, whose user is the request user."""
     yield from _validate_question(review.spec.resource_attributes, review.spec.non_resource_attributes)
     yield from _validate_resource_attributes(review.spec.resource_attributes)
     yield from _validate_metadata(review.metadata, "must be empty", replace(review.metadata, managed_fields=[]))
 
 
 def validate_local_subject_access_review(review: LocalSubjectAccessReview) -> Iterator[FieldError]:
+    """Yield the field errors of a LocalSubjectAccessReview, which may only ask about resources of its own namespace."""
     yield from _validate_subject_spec(review.spec)
     allowed = replace(review.metadata, managed_fields=[], namespace="")
     yield from _validate_metadata(review.metadata, "must be empty except for namespace", allowed)

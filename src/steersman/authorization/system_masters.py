@@ -22,4 +22,5 @@ class PrivilegedGroupAuthorizer:
         self._group = group
 
     def authorize(self, attributes: Attributes) -> Verdict:
+        """Allow every action of members of the group; return no opinion about others."""
         return _ALLOWED if self._group in attributes.user.groups else _NO_OPINION

@@ -26,6 +26,10 @@ class UnionAuthorizer:
         self._authorizers = tuple(authorizers)
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
+        """Return the first verdict that allows or denies, else no opinion with the reasons of all authorizers.
+
+        Returns an awaitable if an authorizer has to wait.
+        """
         undecided: list[Verdict] = []
         rest = iter(self._authorizers)
         for each in rest:
@@ -67,6 +71,7 @@ class UnionRuleResolver:
         self._resolvers = tuple(resolvers)
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        """Return the rules of all resolvers; incomplete if those of any resolver are, with the errors of all."""
         answers = [await each.rules_for(user, namespace) for each in self._resolvers]
         if len(answers) == 1:
             return answers[0]

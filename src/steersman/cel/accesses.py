@@ -23,6 +23,10 @@ _NO_INDEX: Final = {
 
 
 def of_variable(node: Ident) -> Step:
+    """Return the step that reads a variable, or the constant if the identifier names a constant or a type.
+
+    Raises ProgramError for the name of a type that has no value.
+    """
     if node.constant is not None:
         if node.constant.kind is Kind.STRUCT or node.constant.name != node.name:
             # As upstream, the checker knows names of types that have no value.
@@ -48,6 +52,7 @@ def of_variable(node: Ident) -> Step:
 
 
 def of_field(plan: Plan, node: Select) -> Step:
+    """Return the step of `operand.field`, or of `has(operand.field)`, which tests if the field is there."""
     if node.resolved is not None:
         return of_variable(node.resolved)
     operand, field = plan(node.operand), node.field
@@ -85,6 +90,10 @@ def of_field(plan: Plan, node: Select) -> Step:
 
 
 def of_item(plan: Plan, node: Call, *, optional: bool) -> Step:
+    """Return the step of `operand[index]`, or with `optional` of `operand[?index]`, which gives an optional value.
+
+    Raises ProgramError for a constant index whose type no container has.
+    """
     operand, index = plan(node.args[0]), plan(node.args[1])
     if isinstance(index, Constant) and (wrong := _NO_INDEX.get(type(index.value))):
         raise ProgramError(f"invalid qualifier type: {wrong}")
@@ -117,6 +126,7 @@ def of_item(plan: Plan, node: Call, *, optional: bool) -> Step:
 
 
 def of_optional_field(plan: Plan, node: Call) -> Step:
+    """Return the step of `operand.?field`, which gives an optional value."""
     operand, field = plan(node.args[0]), node.args[1]
     assert isinstance(field, Literal)
     name = field.value

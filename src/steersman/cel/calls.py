@@ -20,6 +20,11 @@ _PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
 
 
 def call_of(plan: Plan, environment: Environment, costs: CallCosts, node: Call) -> Step:
+    """Return the step of a function call: evaluates the arguments, charges the call's cost and calls the overload.
+
+    A conversion of a constant is already evaluated here. Raises ProgramError if it fails, or if a constant pattern is
+    invalid.
+    """
     args = [plan(arg) for arg in node.args]
     nodes = node.args
     if node.target is not None:

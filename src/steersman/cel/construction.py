@@ -12,6 +12,7 @@ from steersman.cel.values import EvaluationError, Map, Optional, print_value
 
 
 def new_list(plan: Plan, node: CreateList) -> Step:
+    """Return the step of a list literal, a Constant if all its elements are constants."""
     elements = [plan(each) for each in node.elements]
     optional = node.optional
     if not optional:
@@ -45,6 +46,10 @@ def new_list(plan: Plan, node: CreateList) -> Step:
 
 
 def new_map(plan: Plan, node: CreateMap) -> Step:
+    """Return the step of a map literal, a Constant if all its keys and values are constants.
+
+    Raises ProgramError if constant entries make no map, e.g. for a repeated key.
+    """
     planned = [(plan(each.key), plan(each.value), each.optional) for each in node.entries]
 
     def make(frame: Frame) -> Any:
@@ -75,6 +80,7 @@ def new_map(plan: Plan, node: CreateMap) -> Step:
 
 
 def new_object(plan: Plan, environment: Environment, node: CreateStruct) -> Step:
+    """Return the step of a message literal, which fails for types that are only declared for reading."""
     fields = [(init.name, plan(init.value), init.optional) for init in node.fields]
     name = node.type_name
     constructed = environment.constructed(name)

@@ -14,6 +14,10 @@ from steersman.work.threads import give_way
 
 
 def logic_of(plan: Plan, node: Call, *, absorbing: bool) -> Step:
+    """Return the step of `&&` (`absorbing` False) or `||` (`absorbing` True).
+
+    If either argument has the absorbing value, that is the result, even if the other argument fails.
+    """
     left, right = plan(node.args[0]), plan(node.args[1])
 
     def logic(frame: Frame) -> bool:
@@ -41,6 +45,7 @@ def logic_of(plan: Plan, node: Call, *, absorbing: bool) -> Step:
 
 
 def conditional_of(plan: Plan, node: Call) -> Step:
+    """Return the step of `condition ? one : other`, which evaluates only the chosen operand."""
     condition, one, other = (plan(arg) for arg in node.args)
     discount_one, discount_other = (1 if is_access(arg) else 0 for arg in node.args[1:])
 
@@ -60,6 +65,7 @@ def conditional_of(plan: Plan, node: Call) -> Step:
 
 
 def not_strictly_false_of(plan: Plan, node: Call) -> Step:
+    """Return the step of `@not_strictly_false`: False if the argument is False; True for other values and errors."""
     argument = plan(node.args[0])
 
     def not_strictly_false(frame: Frame) -> bool:
@@ -74,6 +80,9 @@ def not_strictly_false_of(plan: Plan, node: Call) -> Step:
 
 
 def alternative_of(plan: Plan, node: Call) -> Step:
+    """Return the step of `optional.or(other)` or `optional.orValue(other)`, which evaluates `other` only if the
+    optional is empty.
+    """
     assert node.target is not None
     one, other = plan(node.target), plan(node.args[0])
     unwrap = node.function == "orValue"
@@ -90,6 +99,10 @@ def alternative_of(plan: Plan, node: Call) -> Step:
 
 
 def loop_of(plan: Plan, node: Comprehension) -> Step:
+    """Return the step of a comprehension, which lets other users' work run between iterations.
+
+    Its variables hide outer ones of the same names and are restored at the end.
+    """
     over, init = plan(node.range), plan(node.init)
     condition, turn, result = plan(node.condition), plan(node.step), plan(node.result)
     first, second, accumulator = node.variable, node.second_variable, node.accumulator
@@ -121,6 +134,7 @@ def loop_of(plan: Plan, node: Comprehension) -> Step:
 
 
 def binding_of(plan: Plan, node: Comprehension) -> Step:
+    """Return the step of `cel.bind`, whose variable is evaluated when it is first read."""
     init, result, name = plan(node.init), plan(node.result), node.accumulator
 
     def bind(frame: Frame) -> Any:
@@ -157,6 +171,7 @@ def appending_of(plan: Plan, node: Call) -> Step:
 
 
 def is_append(node: Call) -> bool:
+    """Return True for a call of the form `accumulator + [element]`, as `map` and `filter` expand to."""
     return (
         node.function == Operator.ADD
         and isinstance(node.args[0], Ident)

@@ -424,6 +424,7 @@ class Grammar:
 
 @cache
 def grammar() -> Grammar:
+    """Return the grammar of CEL, which the first call builds."""
     return Grammar()
 
 

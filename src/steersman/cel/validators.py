@@ -20,6 +20,7 @@ FORMAT = "format"
 
 def _literal_validator(function: str, check: Callable[[Any], Any]) -> Validator:
     def validate(nodes: list[Expr], report: Report) -> None:
+        """Report every literal argument of the function that the check refuses."""
         for node in nodes:
             if not isinstance(node, Call) or node.function != function or not node.args:
                 continue

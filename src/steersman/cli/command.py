@@ -107,6 +107,7 @@ class FlagsCommand(SectionedCommand):
             self.params.append(_HELP_ALL)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments as click does, except that `-h` anywhere among them means `--help` alone."""
         if "-h" in args and not ctx.resilient_parsing:
             args = ["--help"]
         return super().parse_args(ctx, args)

@@ -39,9 +39,13 @@ _LAST_WAIT: Final = 1.0
 class Service(Protocol):
     """A component with a start and a stop: a control plane, or a whole cluster."""
 
-    async def start(self) -> Address: ...
+    async def start(self) -> Address:
+        """Start the component. Return the address at which it serves."""
+        ...
 
-    async def stop(self) -> None: ...
+    async def stop(self) -> None:
+        """Stop the component and wait until it has stopped."""
+        ...
 
 
 def run(

@@ -17,6 +17,9 @@ class InProcessTransport:
         self._authorization = ("authorization", f"Bearer {token}")
 
     async def send(self, method: str, target: str, fields: Fields, body: bytes) -> _Response:
+        """Call the server's handler on this event loop, with this transport's credentials. Raises Unreachable if the
+        body is cut off.
+        """
         try:
             return _Response(await self._client.request(method, target, (*fields, self._authorization), body))
         except BodyAborted as error:

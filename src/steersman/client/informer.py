@@ -92,7 +92,8 @@ class Informer(Generic[O]):
         self._resource_version = ""
         self._not_listed: set[Key] | None = None
         self._uses_lists = False
-        self._attempt: asyncio.Future[None] | None = None
+        self._attempts: set[asyncio.Future[None]] = set()
+        """Futures of the callers that wait for the first attempt."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -113,16 +114,21 @@ class Informer(Generic[O]):
         await self._synced.wait()
 
     async def wait_for_first_attempt(self) -> None:
-        """Return once the informer has synced. Only one caller at a time may wait.
+        """Return once the informer has synced.
 
         Raises StatusError, Unreachable or msgspec.DecodeError if an attempt to follow the resource fails first.
         """
         if not self._synced.is_set():
-            self._attempt = asyncio.get_running_loop().create_future()
-            await self._attempt
+            attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._attempts.add(attempt)
+            try:
+                await attempt
+            finally:
+                self._attempts.discard(attempt)
 
     @property
     def has_synced(self) -> bool:
+        """Return True once all objects of the initial list are present and all handlers have been called for them."""
         return self._synced.is_set()
 
     def on_change(self, handler: Callable[[O | None, O | None], None]) -> None:
@@ -182,8 +188,9 @@ class Informer(Generic[O]):
                 elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._uses_lists):
                     self._uses_lists = True  # the server is older than 1.32, or has the feature gate WatchList disabled
                     continue
-                if self._attempt is not None and not self._attempt.done():
-                    self._attempt.set_exception(error)
+                for attempt in self._attempts:
+                    if not attempt.done():
+                        attempt.set_exception(error)
                 logger.warning("watch of %s failed: %s", self.resource.group_resource, error)
             except Exception:
                 logger.exception("watch of %s failed", self.resource.group_resource)
@@ -311,8 +318,9 @@ class Informer(Generic[O]):
                 self._notify(old, None)
         self._not_listed = None
         self._synced.set()
-        if self._attempt is not None and not self._attempt.done():
-            self._attempt.set_result(None)
+        for attempt in self._attempts:
+            if not attempt.done():
+                attempt.set_result(None)
 
 
 class _Index(Generic[O]):

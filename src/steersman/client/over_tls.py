@@ -53,6 +53,10 @@ class TLSTransport:
         return TLSTransport(self._endpoint, lambda: f"Bearer {token()}")
 
     async def send(self, method: str, target: str, fields: Fields, body: bytes) -> _Response:
+        """Send a request and return its response once its head has arrived.
+
+        Raises Unreachable, also if the credentials cannot be obtained.
+        """
         headers = [("Host", self._host), *fields]
         if body:
             headers.append(("Content-Length", str(len(body))))

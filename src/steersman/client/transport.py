@@ -17,7 +17,9 @@ class Response(Protocol):
     """A response whose head has arrived. Its body can be read once, in pieces or whole. Always call `aclose`."""
 
     @property
-    def status(self) -> int: ...
+    def status(self) -> int:
+        """Return the HTTP status code."""
+        ...
 
     def header(self, name: str) -> str:
         """Return the first value of a header field (its name in lower case), "" if it is missing."""

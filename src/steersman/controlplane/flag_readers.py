@@ -24,6 +24,7 @@ _DIGITS: Final = "0123456789abcdef"
 
 
 def boolean(text: str) -> bool:
+    """Parse a boolean as Go's flags do: 1, t, true, 0, f, false, and in capitals."""
     if text in ("1", "t", "T", "true", "TRUE", "True"):
         return True
     if text in ("0", "f", "F", "false", "FALSE", "False"):
@@ -32,6 +33,7 @@ def boolean(text: str) -> bool:
 
 
 def seconds(text: str) -> float:
+    """Parse a duration in Go's syntax, such as `1m30s`, which must not be negative; return seconds."""
     try:
         nanoseconds = parse_duration(text)
     except DurationError as error:
@@ -42,10 +44,12 @@ def seconds(text: str) -> float:
 
 
 def whole_seconds(text: str) -> int:
+    """Parse a duration like `seconds`; return whole seconds, rounded down."""
     return int(seconds(text))
 
 
 def token_expiration(text: str) -> int:
+    """Parse the longest lifetime of tokens, 0 or from one hour to 2^32 seconds; return whole seconds."""
     lasting = seconds(text)
     if lasting and not 3600 <= lasting <= 1 << 32:
         raise ValueError("must be between 1 hour and 2^32 seconds")
@@ -53,6 +57,7 @@ def token_expiration(text: str) -> int:
 
 
 def number(text: str) -> int:
+    """Parse an integer that is not negative."""
     value = integer(text)
     if value < 0:
         raise ValueError(f"{value} is negative")
@@ -60,6 +65,7 @@ def number(text: str) -> int:
 
 
 def positive(text: str) -> int:
+    """Parse an integer above 0."""
     value = integer(text)
     if value <= 0:
         raise ValueError(f"should be a positive number, but value '{value}' provided")
@@ -88,14 +94,17 @@ def integer(text: str) -> int:
 
 
 def integers(text: str) -> tuple[int, ...]:
+    """Parse integers separated by commas."""
     return tuple(integer(trim_space(each)) for each in text.split(","))
 
 
 def decimal(text: str) -> float:
+    """Parse a floating-point number."""
     return float(text)
 
 
 def chance(text: str) -> float:
+    """Parse a probability from 0 to 0.02, the bound of upstream's `--goaway-chance`."""
     value = float(text)
     if not 0 <= value <= 0.02:
         raise ValueError("must be between 0 and 0.02")
@@ -103,6 +112,7 @@ def chance(text: str) -> float:
 
 
 def port(text: str) -> int:
+    """Parse a port, from 0 to 65535."""
     value = number(text)
     if value > 65535:
         raise ValueError(f"{value} is not a port")
@@ -110,28 +120,36 @@ def port(text: str) -> int:
 
 
 def names(text: str) -> tuple[str, ...]:
+    """Split a text at commas, without surrounding spaces and empty entries."""
     return tuple(trim_space(each) for each in text.split(",") if trim_space(each))
 
 
 def plugins(text: str) -> tuple[str, ...]:
+    """Parse the names of admission plugins like `names`; a function of its own so that help and completion know the
+    type.
+    """
     return names(text)
 
 
 def cipher_suites(text: str) -> tuple[str, ...]:
+    """Parse the names of cipher suites like `names`; a function of its own so that help and completion know the type."""
     return names(text)
 
 
 def one(text: str) -> tuple[str, ...]:
+    """Return the text as the only entry of a tuple, for a flag that may be repeated."""
     return (text,)
 
 
 def address(text: str) -> str:
+    """Parse an IP address without a zone; return its canonical text."""
     if "%" in text:  # Go's flags accept no zones
         raise ValueError(f"{text!r} does not appear to be an IPv4 or IPv6 address")
     return str(ip_address(text))
 
 
 def bind_address(text: str) -> str:
+    """Parse an IP address to listen on; an empty text means 0.0.0.0."""
     return address(text) if trim_space(text) else "0.0.0.0"
 
 
@@ -152,6 +170,7 @@ def folder(text: str) -> Path:
 
 
 def one_file(text: str) -> tuple[str, ...]:
+    """Return the path of a readable file as the only entry of a tuple, for a flag that may be repeated."""
     return (file(text),)
 
 
@@ -182,6 +201,7 @@ _ENDS: Final = ("$", ":")
 
 
 def issuer(text: str) -> tuple[str, ...]:
+    """Return an issuer of tokens as the only entry of a tuple. It must be a URL if it has a colon, and not empty."""
     if not text:
         raise ValueError("should not be an empty string")
     error = url_error(text) if ":" in text else None
@@ -203,6 +223,7 @@ def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
 
 
 def overrides(text: str) -> tuple[str, ...]:
+    """Split `--etcd-servers-overrides` into its entries, each of which `parse_override` must accept."""
     found = names(text)
     for each in found:
         parse_override(each)
@@ -210,12 +231,14 @@ def overrides(text: str) -> tuple[str, ...]:
 
 
 def backend(text: str) -> str:
+    """Return the name of a storage backend, which must be empty or `etcd3`."""
     if text not in ("", "etcd3"):
         raise ValueError("invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'")
     return text
 
 
 def initialization(text: str) -> float:
+    """Parse a duration like `seconds`, with upstream's text for a negative one."""
     if text.startswith("-"):
         raise ValueError("can not be negative value")
     return seconds(text)
@@ -227,6 +250,7 @@ def unsupported_format(text: str, formats: Iterable[str]) -> str:
 
 
 def modes(text: str) -> tuple[str, ...]:
+    """Parse the authorization modes, at least one, in their order."""
     given = names(text)
     for mode in given:
         if mode not in MODES:
@@ -237,6 +261,7 @@ def modes(text: str) -> tuple[str, ...]:
 
 
 def review_version(text: str) -> str:
+    """Return the version of SubjectAccessReviews, v1 or v1beta1."""
     if text not in ("v1", "v1beta1"):
         raise ValueError(
             f'unsupported webhook authorizer version {quote(text)}, supported versions are "v1", "v1beta1"'
@@ -276,6 +301,7 @@ class Only:
 
 
 def header_names(text: str) -> tuple[str, ...]:
+    """Split header names, or other texts, at commas; no entry may be blank."""
     given = tuple(text.split(",")) if text else ()
     if not all(map(trim_space, given)):
         raise ValueError("empty value")
@@ -283,12 +309,14 @@ def header_names(text: str) -> tuple[str, ...]:
 
 
 def controllers(text: str) -> tuple[str, ...]:
+    """Parse names of controllers, also `*` and `-NAME`, which must all be known."""
     given = names(text)
     check_controllers(given)
     return given
 
 
 def claim(text: str) -> dict[str, str]:
+    """Parse one claim as `NAME=VALUE`; return a dict of value by name."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"malformed pair, expect string=string: {text}")
@@ -296,6 +324,7 @@ def claim(text: str) -> dict[str, str]:
 
 
 def pairs(text: str) -> dict[str, str]:
+    """Parse `KEY=VALUE,...`; return a dict of values by key. A key without "=" has the value ""."""
     found = {}
     for each in text.split(","):
         key, _, value = each.partition("=")

@@ -50,26 +50,36 @@ class StoreObjects:
         return found
 
     async def get(self, ctx: Context, name: str) -> Any:
+        """Return an object as the GET verb does, decoded. Raises StatusError NotFound."""
         item = await self._store.get(ctx, name)
         return await self._whole(item)
 
     async def get_item(self, ctx: Context, name: str) -> Item:
+        """Return an item as a GET with resourceVersion 0 does. Raises StatusError NotFound."""
         return await self._store.get(ctx, name, "0")
 
     async def list_items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
+        """Return the items of one page of a list. Raises StatusError."""
         return (await self._store.list(ctx, options)).items
 
     async def wait_until_current(self) -> None:
+        """Fill the cache if it is not, then wait until it is current. Raises StatusError 429, 504."""
         if self._store.is_cold:
             await self._store.warm()
         await self._store.wait_until_current()
 
     async def try_wait_until_current(self) -> bool:
+        """Fill the cache if it is not, then wait until it is current; return False on a timeout. Raises StatusError
+        429.
+        """
         if self._store.is_cold:
             await self._store.warm()
         return await self._store.becomes_current()
 
     async def refresh(self, namespace: str, name: str) -> None:
+        """Wait until the cache is current; if it does not become so, read the object from storage and keep it until the
+        cache has it.
+        """
         if "/" in namespace + name or await self.try_wait_until_current():
             return
         entry = await self._store.stored(self._key(namespace, name))
@@ -77,6 +87,7 @@ class StoreObjects:
             self._ahead.put(entry)
 
     async def get_cached(self, namespace: str, name: str) -> Any | None:
+        """Return the decoded object from the filled cache, None if there is none."""
         if self._store.is_cold:
             await self._store.warm()
         entry = self._entry(namespace, name)
@@ -86,6 +97,7 @@ class StoreObjects:
         return await offload_if(is_large(item.body), self._store.decode, item)
 
     async def iterate_cached(self, namespace: str = "") -> AsyncIterator[tuple[Any, bool]]:
+        """Yield each object of the filled cache, decoded, with True if it is large."""
         if self._store.is_cold:
             await self._store.warm()
         entries = self._entries(namespace)
@@ -106,14 +118,17 @@ class StoreObjects:
         return f"{prefix}{namespace}/{name}" if namespace else prefix + name
 
     def is_cached(self, namespace: str, name: str) -> bool:
+        """Return True if the object is in the cache, or was read ahead of it by `refresh`."""
         return self._entry(namespace, name) is not None
 
     def names(self, namespace: str = "") -> Iterator[tuple[str, str]]:
+        """Yield namespace ("" for a cluster-scoped object) and name of every object, from the cache's keys."""
         for entry in self._entries(namespace):
             found, _, name = entry.key.removeprefix(self._store.prefix).rpartition("/")
             yield found, name
 
     def read_cached(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
+        """Return the projection, which is kept with the cached entry; None without such an object."""
         entry = self._entry(namespace, name)
         if entry is None:
             return None
@@ -138,14 +153,19 @@ class StoreObjects:
         return made
 
     def read_all_cached(self, namespace: str, reading: Reading[T]) -> list[T]:
+        """Return the projections of all objects, all read on this thread without a pause."""
         return [self._read(entry, reading) for entry in self._entries(namespace)]
 
     async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+        """Return the projections of all objects in time slices; large objects are read in worker threads."""
         if self._store.is_cold:
             await self._store.warm()
         return await self._read_each(self._entries(namespace), reading)
 
     async def read_stored(self, namespace: str, reading: Reading[T]) -> tuple[list[T], bool]:
+        """Return the projections of all objects in storage, and True if work on all of them takes long. Raises
+        StatusError 429, 500.
+        """
         entries = await stored_now(self._store, self._prefix(namespace))
         return await self._read_each(entries, reading), _are_much(entries)
 
@@ -168,6 +188,7 @@ class StoreObjects:
         return self._keep(entry, reading, made)
 
     def takes_long(self, namespace: str) -> bool:
+        """Return True if an object is large, or all together have more than 64 KiB."""
         return _are_much(self._entries(namespace))
 
     def list(self, namespace: str = "") -> Iterator[Any]:
@@ -176,6 +197,7 @@ class StoreObjects:
         return (decode(entry.body) for entry in self._entries(namespace))
 
     async def iterate_current(self, namespace: str, reading: Reading[T]) -> AsyncIterator[tuple[str, T]]:
+        """Yield name and projection of each object of the cache if it is current, else of storage. Raises StatusError."""
         if await self.try_wait_until_current():
             entries = self._entries(namespace)
         else:
@@ -188,6 +210,7 @@ class StoreObjects:
                 yield name, self._read(entry, reading)
 
     def count(self, namespace: str = "") -> int:
+        """Return the number of objects in the cache."""
         return len(self._entries(namespace))
 
     def _entries(self, namespace: str) -> Sequence[Entry]:
@@ -197,16 +220,20 @@ class StoreObjects:
         return f"{self._store.prefix}{namespace}/" if namespace else self._store.prefix
 
     def change_count(self) -> int:
+        """Return the number of changes that the cache has seen."""
         return self._store.cacher.changed
 
     def subscribe(self, changed: Callable[[], None]) -> None:
+        """Call `changed` at each change of the cache."""
         self._store.cacher.follow(changed)
 
     def is_empty(self) -> bool:
+        """Return True if the cache is current and has no objects."""
         cacher = self._store.cacher
         return cacher.is_current and cacher.is_empty
 
     async def create(self, ctx: Context, obj: Any, *, manager: str = MANAGER) -> Any:
+        """Apply the defaults, make `manager` the owner of all fields, and create the object. Raises StatusError."""
         self._store.kind.default(obj)
         obj.metadata.managed_fields = self._fields("").create(obj, manager, times.now())
         with bound(current().for_user(ctx.user.name)):
@@ -223,6 +250,10 @@ class StoreObjects:
         owned: bool = True,
         manager: str = MANAGER,
     ) -> Any:
+        """Replace the object by `change(current)`; with `owned`, `manager` becomes the owner of changed fields. Raises
+        StatusError.
+        """
+
         async def make(old: Any | None) -> Any:
             new = change(None if old is None else await offload(self._store.kind.copy, old))
             if owned:
@@ -266,6 +297,7 @@ class StoreObjects:
             return await self._whole(updated.item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
+        """Delete an object as the DELETE verb does, by default without a grace period. Raises StatusError."""
         with bound(current().for_user(ctx.user.name)):
             item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
             return await self._whole(item)

@@ -37,14 +37,17 @@ class ServedResource(Struct, frozen=True):
 
     @property
     def group(self) -> str:
+        """Return the API group, "" for the core group."""
         return self.form.group
 
     @property
     def version(self) -> str:
+        """Return the version of the group in which the resource is served here."""
         return self.form.version
 
     @property
     def kind(self) -> str:
+        """Return the name of the objects' kind."""
         return self.form.name
 
     @property

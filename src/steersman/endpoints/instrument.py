@@ -37,13 +37,19 @@ class Instruments(Protocol):
     """The part of a server's configuration that is needed here."""
 
     @property
-    def metrics(self) -> RequestMetrics: ...
+    def metrics(self) -> RequestMetrics:
+        """Return the metrics of requests."""
+        ...
 
     @property
-    def large_requests(self) -> LargeRequests: ...
+    def large_requests(self) -> LargeRequests:
+        """Return the limits of work on large requests."""
+        ...
 
     @property
-    def executor(self) -> Executor: ...
+    def executor(self) -> Executor:
+        """Return the executor with the worker threads."""
+        ...
 
 
 class Routed(Protocol):
@@ -52,10 +58,14 @@ class Routed(Protocol):
     """
 
     @property
-    def warning(self) -> str: ...
+    def warning(self) -> str:
+        """Return the warning for every request that reaches a handler, "" without one."""
+        ...
 
     @property
-    def by_definition(self) -> bool: ...
+    def by_definition(self) -> bool:
+        """Return True for a resource of a CustomResourceDefinition, whose warning is free text."""
+        ...
 
     def handler(self, request: Request) -> Handle:
         """Return the handler of the request. Raises StatusError."""

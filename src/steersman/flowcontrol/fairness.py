@@ -86,6 +86,7 @@ class Schema(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Return the name of the FlowSchema."""
         return self.schema.metadata.name
 
     @property

@@ -129,6 +129,7 @@ class Counter(_Labelled):
         return sum(value for (value,) in self._values.values())
 
     def expose(self) -> Iterator[str]:
+        """Yield the lines of the text format: help, type, and one line for each set of labels."""
         yield from self._head()
         for labels, (value,) in list(self._values.items()):
             yield f"{self.name}{self._series(labels)} {_number(value)}"
@@ -158,6 +159,7 @@ class Computed(_Labelled):
         self._read = read
 
     def expose(self) -> Iterator[str]:
+        """Yield the lines of the text format, with the values that the function returns now."""
         yield from self._head()
         for labels, value in list(self._read()):
             yield f"{self.name}{self._series(labels)} {_number(value)}"
@@ -201,6 +203,7 @@ class Histogram(_Labelled):
         return series
 
     def expose(self) -> Iterator[str]:
+        """Yield the lines of the text format: buckets, sum and count for each set of labels."""
         yield from self._head()
         for labels, series in list(self._values.items()):
             yield from self._lines(labels, series)
@@ -237,6 +240,7 @@ class ComputedHistogram(Histogram):
         self._read = read
 
     def expose(self) -> Iterator[str]:
+        """Yield the lines of the text format, with the series that the function returns now."""
         yield from self._head()
         for labels, series in list(self._read()):
             yield from self._lines(labels, series)

@@ -322,7 +322,9 @@ class Exchange(Protocol):
     request: Request
 
     @property
-    def buffered(self) -> int: ...
+    def buffered(self) -> int:
+        """Return the number of bytes of the body that wait to be sent."""
+        ...
 
     def respond(self, response: Response) -> None:
         """Queue the head, and the body unless it is an async iterator."""
@@ -332,13 +334,21 @@ class Exchange(Protocol):
         """Hand the connection over after a 101 response."""
         ...
 
-    def write(self, data: bytes) -> None: ...
+    def write(self, data: bytes) -> None:
+        """Queue a piece of the body."""
+        ...
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        """End the body."""
+        ...
 
-    def abort(self) -> None: ...
+    def abort(self) -> None:
+        """Break the response off, so that the client sees that it is not complete."""
+        ...
 
-    async def drain(self) -> None: ...
+    async def drain(self) -> None:
+        """Wait until little of the body is queued. Raises BodyAborted if the client is gone."""
+        ...
 
     @property
     def responded(self) -> bool:

@@ -102,6 +102,9 @@ class _Resumed(Coroutine[Any, Any, None]):
 
 
 def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    """Run the coroutine up to its first wait; return its task, or None if it has ended. Raises what the coroutine
+    raises.
+    """
     context = contextvars.copy_context()
     running = Running()
     as_task: Any = running
@@ -123,6 +126,9 @@ def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
 
 
 def _start_eagerly(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    """Run the coroutine up to its first wait; return its task, or None if it has ended. Raises what the coroutine
+    raises.
+    """
     task = asyncio.Task(coroutine, loop=loop, eager_start=True)  # type: ignore[call-arg]
     if not task.done():
         return task

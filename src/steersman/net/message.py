@@ -156,7 +156,9 @@ class Upgraded(Protocol):
         """Send `data`, waiting while the peer is slow."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
+        ...
 
 
 Body = bytes | Sequence[bytes] | AsyncIterator[bytes] | Stream

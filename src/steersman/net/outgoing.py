@@ -29,11 +29,19 @@ class Carrier(Protocol):
     scheduled: bool
     blocked: bool
 
-    def schedule(self) -> None: ...
+    def schedule(self) -> None:
+        """Schedule one call of `flush` for the next time slice of this connection."""
+        ...
 
-    def sends_stream(self) -> None: ...
+    def sends_stream(self) -> None:
+        """Announce a stream: small pieces are passed to the transport from now on, as many clients leave streams
+        unread.
+        """
+        ...
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """Write the queued pieces now."""
+        ...
 
 
 class OutgoingAnswer:

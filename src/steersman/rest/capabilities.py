@@ -108,7 +108,9 @@ class Sink(Protocol):
 class WatchHandle(Protocol):
     """A running watch."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        """End the watch; the receiver gets no more events."""
+        ...
 
 
 Make = Callable[[Any | None], Awaitable[Any]]

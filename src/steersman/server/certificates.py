@@ -66,30 +66,37 @@ class CertificateFiles(Struct, frozen=True):
 
     @property
     def ca(self) -> Path:
+        """Return the path of the CA's certificate."""
         return self.folder / "ca.crt"
 
     @property
     def ca_key(self) -> Path:
+        """Return the path of the CA's key."""
         return self.folder / "ca.key"
 
     @property
     def server(self) -> Path:
+        """Return the path of the serving certificate."""
         return self.folder / "apiserver.crt"
 
     @property
     def server_key(self) -> Path:
+        """Return the path of the serving certificate's key."""
         return self.folder / "apiserver.key"
 
     @property
     def admin(self) -> Path:
+        """Return the path of the administrator's client certificate."""
         return self.folder / "admin.crt"
 
     @property
     def admin_key(self) -> Path:
+        """Return the path of the administrator's key."""
         return self.folder / "admin.key"
 
     @property
     def note(self) -> Path:
+        """Return the path of the note about the files, which makes a start quick."""
         return self.folder / "certificates.json"
 
 

@@ -133,6 +133,7 @@ class MeasuredPods:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> PodMetrics:
+        """Return the metrics of one pod. Raises StatusError NotFound, also for a pod that does not run yet."""
         pod = self._informers().for_resource(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
@@ -142,6 +143,7 @@ class MeasuredPods:
         return found
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], PodMetrics | None]]]:
+        """Return the metadata of each pod, with a function that returns its metrics, or None if it does not run yet."""
         now = int(times.unix_now())
         pods = self._informers().for_resource(PODS).list(namespace or None)
         return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
@@ -154,12 +156,14 @@ class MeasuredNodes:
         self._informers = informers
 
     def metrics_of(self, namespace: str, name: str) -> NodeMetrics:
+        """Return the metrics of one node; the namespace has no meaning. Raises StatusError NotFound."""
         node = self._informers().for_resource(NODES).get("", name)
         if node is None:
             raise not_found(GroupResource("", "nodes"), name)
         return self._of(node)
 
     def each(self, namespace: str) -> Sequence[tuple[ObjectMeta, Callable[[], NodeMetrics | None]]]:
+        """Return the metadata of each node, with a function that returns its metrics."""
         return [(each.metadata, partial(self._of, each)) for each in self._informers().for_resource(NODES).list()]
 
     def _of(self, node: Node) -> NodeMetrics:

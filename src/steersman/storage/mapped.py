@@ -94,25 +94,32 @@ class MappedStorage(WrappingStorage):
 
     @property
     def seals(self) -> bool:
+        """Return True if the mapping or the storage below changes values."""
         return self._values.seals or self._inner.seals
 
     @property
     def revision(self) -> int:
+        """Return the newest revision up to which the lagging subscribers, too, have got their mapped events."""
         if not self._lagging.feeds:
             return self._inner.revision
         return min(self._inner.revision, *(feed.delivered for feed in self._lagging.feeds))
 
     async def wait_until(self, revision: int) -> None:
+        """Wait for the storage below, then for the lagging subscribers."""
         await self._inner.wait_until(revision)
         await self._lagging.wait_until(revision)
 
     # Reading
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """Return the item with its mapped value. Raises Unreadable, Undecodable, and the errors of the storage below."""
         found = await self._inner.get(key, revision=revision)
         return None if found is None else await self.mapped(found)
 
     async def is_stale(self, key: str) -> bool:
+        """Return True if the storage below or the mapping would store the value differently now. Raises Unreadable,
+        Undecodable.
+        """
         if self._inner.seals and await self._inner.is_stale(key):
             return True
         found = await self._inner.get(key)
@@ -121,6 +128,7 @@ class MappedStorage(WrappingStorage):
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
+        """Return the range with mapped values. Raises Unreadable, Undecodable, and the errors of the storage below."""
         found = await self._inner.range(prefix, start=start, limit=limit, revision=revision, count=count)
         is_value = self._values.is_value
         if all(is_value(item.value) for item in found.items):
@@ -155,6 +163,9 @@ class MappedStorage(WrappingStorage):
     # Writing
 
     def create(self, key: str, value: bytes, *, ttl: int = 0) -> Coroutine[Any, Any, KeyValue]:
+        """Return the coroutine that maps and stores the value; that of the storage below if values are stored
+        unchanged.
+        """
         if self._values.writes_as_given:
             return self._inner.create(key, value, ttl=ttl)
         return self._create(key, value, ttl)
@@ -169,6 +180,9 @@ class MappedStorage(WrappingStorage):
             self._under_way.pop(stored, None)
 
     def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> Coroutine[Any, Any, KeyValue]:
+        """Return the coroutine that maps and replaces the value; that of the storage below if values are stored
+        unchanged.
+        """
         if self._values.writes_as_given:
             return self._inner.update(key, value, expected_revision=expected_revision, ttl=ttl)
         return self._update(key, value, expected_revision, ttl)
@@ -184,6 +198,7 @@ class MappedStorage(WrappingStorage):
             self._under_way.pop(stored, None)
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Delete the key and return the event with the mapped previous value. A Conflict has the mapped current value."""
         try:
             event = await self._inner.delete(key, expected_revision=expected_revision)
         except Conflict as error:
@@ -216,6 +231,7 @@ class MappedStorage(WrappingStorage):
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
+        """Subscribe a feed that maps values and delivers events in their order."""
         feed = _MappingSubscriber(self, self._values, deliver, (self._lagging, self._lagging_of_all))
 
         def end(error: Exception) -> None:

@@ -103,30 +103,37 @@ class MeasuredStorage(WrappingStorage):
     # Measured calls
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """Delegate to the storage below, measured as the operation `get`."""
         return await self._timed(self._get, self._inner.get(key, revision=revision))
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
+        """Delegate to the storage below, measured as the operation `list`, or `listWithCount` with `count`."""
         call = self._inner.range(prefix, start=start, limit=limit, revision=revision, count=count)
         return await self._timed(self._list_with_count if count else self._list, call)
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        """Delegate to the storage below, measured as the operation `create`."""
         return await self._timed(self._create, self._inner.create(key, value, ttl=ttl))
 
     async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        """Delegate to the storage below, measured as the operation `update`."""
         call = self._inner.update(key, value, expected_revision=expected_revision, ttl=ttl)
         return await self._timed(self._update, call)
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Delegate to the storage below, measured as the operation `delete`."""
         return await self._timed(self._delete, self._inner.delete(key, expected_revision=expected_revision))
 
     # Delegated calls
 
     async def is_stale(self, key: str) -> bool:
+        """Delegate to the storage below, unmeasured."""
         return await self._inner.is_stale(key)
 
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
+        """Delegate to the storage below, unmeasured."""
         return await self._inner.subscribe(prefix, after_revision=after_revision, deliver=deliver, lost=lost)

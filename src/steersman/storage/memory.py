@@ -102,24 +102,30 @@ class MemoryStorage:
     seals = False
 
     async def is_stale(self, key: str) -> bool:
+        """Return False, as values are stored as given."""
         return False
 
     @property
     def revision(self) -> int:
+        """Return the revision of the last write."""
         return self._revision
 
     async def current_revision(self) -> int:
+        """Return the revision of the last write, as nobody else writes."""
         return self._revision
 
     @property
     def compact_revision(self) -> int:
+        """Return the revision of the last compaction, 0 without one."""
         return self._compacted
 
     @property
     def refusal(self) -> str:
+        """Return a text once the storage is closed."""
         return _CLOSED if self._closed else ""
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """Return the value of a key, without waiting. Raises Compacted, FutureRevision."""
         self._check_read(revision)
         if revision and (history := self._histories.get(key)):
             position = bisect_right(history, revision, key=_REVISION)
@@ -130,6 +136,7 @@ class MemoryStorage:
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
+        """Return a range; a past revision is reconstructed from the events since. Raises Compacted, FutureRevision."""
         self._check_read(revision)
         if not revision or revision == self._revision:
             items, more = present_range(self._keys, self._values, prefix, start, limit)
@@ -143,6 +150,7 @@ class MemoryStorage:
         return Range(items, revision, more, total)
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        """Create a key, without waiting. Raises KeyExists."""
         check_write(key, value)
         event = self._add(key, value, ttl)
         assert event.current is not None
@@ -158,6 +166,7 @@ class MemoryStorage:
         return self._put(KeyValue(key, value, revision, revision), None, ttl)
 
     async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        """Replace a value, without waiting. Raises Conflict."""
         check_write(key, value)
         event = self._replace(key, value, expected_revision, ttl)
         assert event.current is not None
@@ -168,6 +177,7 @@ class MemoryStorage:
         return self._put(KeyValue(key, value, previous.create_revision, self._revision + 1), previous, ttl)
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Delete a key, without waiting. Raises Conflict."""
         return self._remove(key, expected_revision)
 
     def _remove(self, key: str, expected_revision: int) -> Event:
@@ -214,6 +224,7 @@ class MemoryStorage:
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
+        """Register the subscriber and replay past events in slices. Raises Compacted, FutureRevision."""
         self._check_open()
         if after_revision > self._revision:
             raise FutureRevision(after_revision, self._revision)
@@ -235,11 +246,13 @@ class MemoryStorage:
         return registration
 
     async def wait_until(self, revision: int) -> None:
+        """Wait for a future revision. Raises StorageUnavailable once the storage is closed."""
         self._check_open()
         if revision > self._revision:
             await self._progress.wait(revision)
 
     async def compact(self, revision: int) -> None:
+        """Remove events up to the revision. Raises Compacted, FutureRevision."""
         self._check_open()
         if revision > self._revision:
             raise FutureRevision(revision, self._revision)
@@ -317,6 +330,7 @@ class MemoryStorage:
         self._progress.reached(self._revision)
 
     async def close(self) -> None:
+        """Stop expiring keys, and end subscriptions and waiting."""
         if self._closed:
             return
         self._closed = True

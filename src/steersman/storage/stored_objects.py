@@ -19,15 +19,19 @@ class StoredObjects:
 
     @property
     def writes_as_given(self) -> bool:
+        """Return True if objects are stored in the form in which they are served."""
         return self._form.writes_unchanged
 
     def is_value(self, stored: bytes) -> bool:
+        """Return True for objects in the served form, and for encrypted values, which are left alone."""
         return stored.startswith(self._left)
 
     def takes_long(self, stored: bytes) -> bool:
+        """Return True for stored bytes that are large, by the limit for JSON or for protobuf."""
         return is_large(stored) if stored[:1] == b"{" else is_large_protobuf(stored)
 
     def value_now(self, item: KeyValue) -> bytes:
+        """Return the object in the served form. Raises Undecodable."""
         self.seals = True
         try:
             return self._form.value(item.value)
@@ -35,9 +39,11 @@ class StoredObjects:
             raise Undecodable(item.key, str(error)) from error
 
     async def value(self, item: KeyValue) -> bytes:
+        """Return the object in the served form; a large one is converted in a worker thread. Raises Undecodable."""
         return await offload_if(self.takes_long(item.value), self.value_now, item)
 
     async def stored(self, key: str, value: bytes) -> bytes:
+        """Return the bytes to store for an object; a large one is converted in a worker thread."""
         return await offload_if(is_large(value), self._form.stored, value)
 
     async def is_stale(self, item: KeyValue) -> bool:

@@ -18,24 +18,31 @@ class WrappingStorage:
 
     @property
     def revision(self) -> int:
+        """Delegate to the storage below."""
         return self._inner.revision
 
     async def current_revision(self) -> int:
+        """Delegate to the storage below."""
         return await self._inner.current_revision()
 
     @property
     def compact_revision(self) -> int:
+        """Delegate to the storage below."""
         return self._inner.compact_revision
 
     @property
     def refusal(self) -> str:
+        """Delegate to the storage below."""
         return self._inner.refusal
 
     async def wait_until(self, revision: int) -> None:
+        """Delegate to the storage below."""
         await self._inner.wait_until(revision)
 
     async def compact(self, revision: int) -> None:
+        """Delegate to the storage below."""
         await self._inner.compact(revision)
 
     async def close(self) -> None:
+        """Close the storage below."""
         await self._inner.close()

@@ -194,6 +194,7 @@ class CachedObjects(Generic[T]):
         return resource
 
     def not_found(self, ctx: Context, name: str) -> StatusError:
+        """Return the StatusError NotFound for an object, with the group of the request."""
         return errors.not_found(self.qualified(ctx), name)
 
     def accept(self, ctx: Context, options: ListOptions, *, keeps: bool = True) -> Accept | None:

@@ -29,7 +29,11 @@ AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
 class Converts(Protocol):
     """The interface to convert entries."""
 
-    async def converted(self, kind: OpenKind, items: Sequence[Entry], *, anew: bool = False) -> Sequence[Entry]: ...
+    async def converted(self, kind: OpenKind, items: Sequence[Entry], *, anew: bool = False) -> Sequence[Entry]:
+        """Return the entries in the version of `kind`, in the same order; `anew` ignores conversions cached with an
+        entry. Raises StatusError.
+        """
+        ...
 
 
 class ConvertingSink:

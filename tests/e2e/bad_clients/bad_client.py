@@ -1,4 +1,4 @@
-"""Clients that do what no proper client would, on real sockets, while another one measures how it is served."""
+"""Clients that misbehave on real sockets, and a probe that measures how another client is served meanwhile."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from steersman.testing import ServerProcess
 
 PATIENCE = 10.0
 CUT_OFF = 12.0
-"""Seconds after which a connection that was refused is closed: it lingers first, so that the client sees why."""
+"""Seconds until a refused connection is closed. The server lingers first, so that the client can read the reason."""
 SERVED_WITHIN = 8.0
-"""Seconds in which every probe must be answered: many times what the server takes, as the machine may have other work,
-and a small part of what an attack that works would take."""
+"""Seconds within which every probe must be answered.
+
+The server takes a small fraction of them. The machine may be busy, and a successful attack would take far longer.
+"""
 
 
 class BadClient:
-    """A TLS connection, authenticated or not, that sends any bytes."""
+    """TLS connection, authenticated or not, that sends any bytes."""
 
     def __init__(self, server: ServerProcess, *, admin: bool = True, alpn: tuple[str, ...] = ()) -> None:
         raw = socket.create_connection(server.address, timeout=PATIENCE)
         self._socket = server.context(admin=admin, alpn=alpn).wrap_socket(raw, server_hostname=server.address[0])
 
     def send(self, data: bytes) -> bool:
-        """Sends; whether the server still took it."""
+        """Send bytes. Return False if the server has closed the connection."""
         try:
             self._socket.sendall(data)
         except (ConnectionError, ssl.SSLError):
@@ -35,21 +37,21 @@ class BadClient:
         return True
 
     def receive(self, size: int = 65536) -> bytes:
-        """What comes next, b"" at the end of the connection. Raises TimeoutError if nothing does."""
+        """Return the next bytes, b"" at the end of the connection. Raises TimeoutError if nothing arrives."""
         try:
             return self._socket.recv(size)
         except (ConnectionError, ssl.SSLError):
             return b""
 
     def rest(self) -> bytes:
-        """All until the server closes. Raises TimeoutError if it does not."""
+        """Return all bytes until the server closes the connection. Raises TimeoutError if it does not."""
         pieces = []
         while piece := self.receive():
             pieces.append(piece)
         return b"".join(pieces)
 
     def send_until_closed(self, make: Callable[[int], bytes], seconds: float = CUT_OFF) -> None:
-        """Sends `make(0)`, `make(1)`, ... until the server closes the connection; fails if it does not in time."""
+        """Send `make(0)`, `make(1)`, ... until the server closes the connection; fail if it does not in time."""
         deadline = time.monotonic() + seconds
         number = 0
         while self.send(make(number)):
@@ -61,7 +63,7 @@ class BadClient:
 
 
 class Pulse:
-    """Asks for /livez again and again on a connection of its own."""
+    """Probe that requests /livez again and again on its own connection."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._client = server.client(admin=False)
@@ -93,14 +95,14 @@ class Pulse:
         self._client.close()
 
     def check(self) -> None:
-        """Fails unless every probe was answered in time."""
+        """Fail unless every probe was answered in time."""
         assert self.failure is None, f"a proper client was not served: {self.failure!r}"
         assert 0 < self.slowest < SERVED_WITHIN, f"a probe took {self.slowest * 1000:.0f} ms"
 
 
 @contextlib.contextmanager
 def others_are_served(server: ServerProcess) -> Iterator[Pulse]:
-    """While the block runs, another client's requests are answered in time."""
+    """Fail unless another client's requests are answered in time while the block runs."""
     with Pulse(server) as pulse:
         yield pulse
     pulse.check()
@@ -108,7 +110,7 @@ def others_are_served(server: ServerProcess) -> Iterator[Pulse]:
 
 @contextlib.contextmanager
 def memory_grows_at_most(server: ServerProcess, mebibytes: float) -> Iterator[None]:
-    """The server's resident memory grows by no more than so much over the block."""
+    """Fail if the server's resident memory grows by more than `mebibytes` during the block."""
     before = server.resident_bytes()
     yield
     grown = (server.resident_bytes() - before) / (1 << 20)
@@ -116,7 +118,7 @@ def memory_grows_at_most(server: ServerProcess, mebibytes: float) -> Iterator[No
 
 
 def eventually(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Waits for what nothing announces."""
+    """Poll until a condition holds that nothing announces."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s"

@@ -1,4 +1,4 @@
-"""Bad clients for the module's server."""
+"""Fixtures with bad clients for the module's server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.bad_clients.bad_client import BadClient
 
 @pytest.fixture
 def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., BadClient]]:
-    """Connects bad clients to the module's server, or to `to`."""
+    """Yield a function that connects bad clients to the module's server, or to `to`."""
     clients: list[BadClient] = []
 
     def make(to: ServerProcess | None = None, **options: bool | tuple[str, ...]) -> BadClient:

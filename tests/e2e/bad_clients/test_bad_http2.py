@@ -14,7 +14,7 @@ from tests.e2e.bad_clients.bad_client import BadClient, memory_grows_at_most, ot
 
 @pytest.fixture
 def flood(server: ServerProcess, connect: Callable[..., BadClient]):
-    """Sends `make(n)` for n = 0, 1, ... on a fresh connection until the server ends it; fails if it does not."""
+    """Send `make(n)` for n = 0, 1, ... on a fresh connection until the server closes it; fail if it does not."""
 
     def run(make, *, first: bytes = b"") -> None:
         client = connect(admin=False, alpn=("h2",))

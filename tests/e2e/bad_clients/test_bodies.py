@@ -53,7 +53,7 @@ def test_ten_thousand_levels_in_a_patch_are_refused(server: ServerProcess, kind:
 
 
 def bomb(width: int, levels: int) -> bytes:
-    """YAML of a few hundred bytes that stands for width ** levels values."""
+    """Return YAML of a few hundred bytes that stands for width ** levels values."""
     lines = ['a0: &a0 ["' + "x" * 10 + '"]']
     for level in range(1, levels):
         lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * width)}]")

@@ -23,7 +23,7 @@ _NUMBERS = count()
 
 @pytest.fixture
 def many_files():
-    """As many open files as the machine allows; that much for the server too, which is a child."""
+    """Raise the limit of open files as far as the machine allows, also for the server, which is a child process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 2 * IDLE:
         pytest.skip(f"no more than {hard} open files are allowed here")
@@ -33,7 +33,7 @@ def many_files():
 
 
 def fill(client, name: str, size: int, *, replace: bool = False) -> None:
-    """Creates or replaces a ConfigMap of so many bytes, each time others."""
+    """Create or replace a ConfigMap of `size` bytes, each time with other content."""
     body = {"metadata": {"name": name}, "data": {"a": "x" * size, "number": str(next(_NUMBERS))}}
     method, path = ("PUT", f"{CONFIGMAPS}/{name}") if replace else ("POST", CONFIGMAPS)
     status, answer = client.request(method, path, body)
@@ -96,7 +96,7 @@ def test_a_watcher_that_never_reads_what_there_is_costs_little_either(
 
 
 def watching(client) -> int:
-    """How many watches on ConfigMaps are open, those of the server itself too."""
+    """Return the number of open watches on ConfigMaps, including the server's own."""
     _, metrics = client.request("GET", "/metrics")
     prefix = 'apiserver_registered_watchers{group="",version="v1",kind="ConfigMap"} '
     found = (line.removeprefix(prefix) for line in metrics.decode().splitlines() if line.startswith(prefix))
@@ -120,7 +120,7 @@ def test_readers_that_never_read_a_list_cost_little(
 def test_slow_loris_is_closed_in_time_and_others_are_served(
     make_server: Callable[..., ServerProcess], connect: Callable[..., BadClient]
 ) -> None:
-    """Heads that come a byte at a time, and handshakes that never begin: closed after 32 s (net.limits)."""
+    """Heads that arrive byte by byte, and connections without a handshake, are closed after 32 s (net.limits)."""
     server = make_server("--storage=memory")
     server.start()
     silent = [socket.create_connection(server.address) for _ in range(50)]

@@ -148,7 +148,7 @@ def test_what_a_shell_keeps_is_bounded(kind: str) -> None:
 
 def test_what_inner_shells_kept_is_given_back() -> None:
     script = "f() { echo word; }; trap : EXIT TERM"
-    text = f"i=0; while [ $i -lt 30 ]; do sh -c '{script}'; x=$({script}); i=$((i+1)); done"
+    text = f"i=0; while [ $i -lt 30 ]; do sh -c '{script}'; x=$({script}); (f() {{ f; }}); i=$((i+1)); done"
     world = World("pod", {}, lambda: 0.0)
     execution = Shell(world).run(["sh", "-c", text])
     for _ in execution:

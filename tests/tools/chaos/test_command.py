@@ -1,4 +1,4 @@
-"""tools/chaos as a whole, for a short while."""
+"""Tests of tools/chaos as a whole, for a short time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.chaos.command import main
 
 @pytest.fixture(autouse=True)
 def with_go() -> None:
-    """The judge is built with it."""
+    """Skip the test without Go, which builds the checker."""
     if shutil.which("go", path=f"{os.environ.get('PATH', '')}:/usr/local/go/bin") is None:
         pytest.skip("there is no Go")
 

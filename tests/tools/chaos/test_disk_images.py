@@ -1,4 +1,4 @@
-"""What is taken to be left of files after a power cut."""
+"""Tests of the state of files after a power cut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page(letter: bytes) -> bytes:
 
 
 class Chance(random.Random):
-    """Of what is not synced nothing is written, or everything."""
+    """Random numbers that write none or all of the unsynced data."""
 
     def __init__(self, share: float) -> None:
         super().__init__(1)
@@ -31,7 +31,7 @@ class Chance(random.Random):
 
 
 def left(share: float, *noted: bytes) -> dict[str, bytes]:
-    """The files, if such a share of what was not synced is written."""
+    """Return the files after a power cut at which this share of the unsynced data was written."""
     disk = Disk(Chance(share))
     disk.replay(b"".join(noted))
     return {path: bytes(image.durable) for path, image in disk.cut_power().items()}

@@ -111,7 +111,7 @@ def test_faults_are_those_that_a_server_allows(tmp_path: Path) -> None:
 
 @pytest.fixture
 def traced(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that writes and syncs for each line that it is sent."""
+    """Yield a process that writes and syncs a file for each line that it receives."""
     if why_not := tracing.impossible():
         pytest.skip(why_not)
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What the judges of tools/chaos take for wrong, and what they do not."""
+"""Tests of the verdicts of tools/chaos on histories of operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def operation(verb: str, value: str = "", outcome: str = "ok", version: int = 0,
 
 
 def in_turn(*operations: Operation) -> list[Operation]:
-    """One after another, as far as they have ended."""
+    """Return the operations as consecutive ones, of which those with an unknown outcome have not ended."""
     return [
         replace(each, client=at, began=2 * at + 1, ended=0 if each.outcome == "unknown" else 2 * at + 2)
         for at, each in enumerate(operations)

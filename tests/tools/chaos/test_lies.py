@@ -1,4 +1,4 @@
-"""What a process believes of its clock and its disk while it is lied to."""
+"""Tests of the false clocks and disks that tools/chaos shows to a process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def liar(tmp_path: Path) -> Liar:
 
 
 def times(liar: Liar) -> list[float]:
-    """What a process believes."""
+    """Return the times that a process reads from its clocks."""
     done = subprocess.run(
         [sys.executable, "-c", _TELLS_THE_TIME], env=os.environ | liar.environment, capture_output=True, check=True
     )
@@ -65,7 +65,7 @@ def test_a_clock_is_ahead_or_behind_whoever_is_asked(liar: Liar, seconds: float)
 
 @contextmanager
 def writing(liar: Liar, path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that writes numbers into a file of SQLite, and says what came of it."""
+    """Yield a process that writes numbers into an SQLite file and prints the result of each write."""
     with subprocess.Popen(
         [sys.executable, "-c", _ASKED, str(path)],
         env=os.environ | liar.environment,
@@ -139,7 +139,7 @@ def test_what_was_synced_survives_the_loss_of_power(liar: Liar, tmp_path: Path) 
 
 
 def numbers(path: Path) -> list[int]:
-    """What is there, found in a copy: to read a file of SQLite is to change it."""
+    """Return the numbers in an SQLite file. They are read from a copy, as SQLite changes a file that it reads."""
     with (
         tempfile.TemporaryDirectory() as copy,
         contextlib.closing(

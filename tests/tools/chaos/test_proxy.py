@@ -1,4 +1,4 @@
-"""The proxy that stands for a network which fails."""
+"""Tests of the proxy that simulates a failing network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.chaos.proxy import Proxy
 
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    """Before a server that says what it is told."""
+    """Yield a proxy in front of an echo server."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.CancelledError):
@@ -37,7 +37,7 @@ async def said(proxy: Proxy, text: bytes) -> tuple[asyncio.StreamReader, asyncio
 
 
 async def comes(reader: asyncio.StreamReader, seconds: float = 0.2) -> bytes | None:
-    """What comes in time; None if nothing does."""
+    """Return the bytes that arrive in time, None if none do."""
     try:
         async with asyncio.timeout(seconds):
             return await reader.read(100)

@@ -1,4 +1,4 @@
-"""What an editor of a namespace may write, at its extremes."""
+"""Tests of extreme writes by a user with the role `edit` in a namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which conformance tests are left out, and how a report is counted."""
+"""Tests of the list of skipped conformance tests, and of the counts in a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few of Kubernetes' conformance tests on servers that share an etcd (tools/conformance), where all is built."""
+"""Some of Kubernetes' conformance tests on servers that share an etcd (tools/conformance), where all is built."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOCUS = "|".join(
         r"Watchers should receive events on concurrent watches in same order",
     )
 )
-"""Of definitions that a webhook converts, of a controller, of writes, and of watches: a minute."""
+"""Names of tests of conversion webhooks, of a controller, of writes and of watches, which take a minute."""
 
 
 @pytest.mark.slow

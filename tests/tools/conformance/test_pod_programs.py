@@ -1,4 +1,4 @@
-"""Programs of pods run with what their volumes hold, and end with their pods."""
+"""Tests of programs of pods: they run with the content of their volumes, and end with their pods."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_aggregated_server_runs_with_an_etcd_as_its_service_account(
 def test_a_program_that_ends_is_started_again(
     steersman_session: ThreadedEnvironment, client: BlockingClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a kubelet does: a server may start before the rights that it needs are there."""
+    """A server may start before it has the rights that it needs, so programs are restarted, as by a kubelet."""
     os.mkfifo(told := tmp_path / "told")
     monkeypatch.setenv("OUT", str(told))
     program = script(tmp_path / "webhooks", ENDING)

@@ -1,4 +1,4 @@
-"""Cases of authorization: their policies can be read, and what is random in upstream's answers is left out of them."""
+"""Tests of authorization cases: their policies are readable, and the random parts of upstream's answers are excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of two servers: cases are made again by their number, and a difference is found and made small."""
+"""Tests of the comparison of two servers: cases are reproducible by number, and differences are found and minimised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.differential.server import Answer
 
 
 class FakeServer:
-    """Answers by a function of method, path and body."""
+    """Server that answers by a function of method, path and body."""
 
     def __init__(self, answer: Callable[[str, str, Any], Answer]) -> None:
         self._answer = answer
@@ -37,7 +37,7 @@ class FakeServer:
         return body
 
     def close(self) -> None:
-        """There is no connection."""
+        """Do nothing: there is no connection."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,7 +101,7 @@ def test_causes_may_come_in_any_order() -> None:
 
 @pytest.fixture
 def compare() -> Iterator[Callable[[Any, Any], Comparer]]:
-    """`compare(a, b)` compares two servers given as what answers method, path and body."""
+    """Yield `compare(a, b)`, which compares two servers, each given by a function of method, path and body."""
     made: list[Comparer] = []
 
     def make(a: Any, b: Any) -> Comparer:

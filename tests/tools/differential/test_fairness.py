@@ -1,4 +1,4 @@
-"""Cases of priority and fairness: what is compared of answers, and loads that come out the same however late."""
+"""Tests of priority and fairness cases: the compared parts of answers, and loads whose result no delay changes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_series_of_levels_that_are_gone_are_left_out() -> None:
 
 
 def test_a_load_ends_as_it_has_to() -> None:
-    """One seat and one queue: who comes first is served first, and who goes away is not served."""
+    """With one seat and one queue, requests are served in their order, and aborted ones are not served."""
     actions = (Arrive(0, 0, 0), Arrive(0, 1, 0), Arrive(0, 2, 0), HangUp(0), Arrive(1, 0, 0, 1.5), Rest(), Release(0))
     script = replace(BLANK, queuing=Queuing(1, 1, 5), actions=actions)
     assert outcome(script, Random(1), 0.0) == [(1, "seat", 0), (6, "429", 3), (7, "seat", 2)]
@@ -79,7 +79,7 @@ def test_seats_that_are_taken_at_first_come_before_the_first_tick() -> None:
 
 
 def test_what_would_be_let_in_by_a_hang_up_alone_is_not_determined() -> None:
-    """The wide request at the head waits for four seats; upstream does not look at the next when it goes away."""
+    """The wide request at the head waits for four seats. Its end alone makes upstream dispatch no other request."""
     actions = (Arrive(0, 0, 2), Arrive(0, 0, 0), HangUp(0))
     script = replace(BLANK, queuing=Queuing(1, 1, 5), seats=28, filled=26, actions=actions)
     assert outcome(script, Random(1), 0.0) is None

@@ -1,4 +1,4 @@
-"""The comparison of paths: cases are made again by their number; answers and storages are held against each other."""
+"""Tests of the comparison of paths: cases are reproducible by number, and answers and storages are compared."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_what_is_known_to_differ_is_named_narrowly() -> None:
 
 
 class FakeClient:
-    """Answers lists with the objects it is given."""
+    """Client that answers lists with the given objects."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, Any]] = []

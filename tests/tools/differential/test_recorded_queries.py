@@ -1,4 +1,4 @@
-"""Queries of every option on every verb are answered as kube-apiserver answered them when that was recorded.
+"""Test that queries with every option on every verb are answered as by a recorded kube-apiserver.
 
 `python -m tools.differential.recording` makes the recording anew.
 """

@@ -1,4 +1,4 @@
-"""How a suite is run, and what is left of a run."""
+"""Tests of the command that runs a suite, and of the files that a run leaves."""
 
 from __future__ import annotations
 

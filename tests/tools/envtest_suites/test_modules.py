@@ -1,4 +1,4 @@
-"""What is found in a module."""
+"""Tests of the search for suites in a Go module."""
 
 from __future__ import annotations
 

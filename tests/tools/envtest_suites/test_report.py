@@ -1,4 +1,4 @@
-"""What is read of a run of Ginkgo tests, and of Go tests beside them."""
+"""Tests of the parsing of reports of Ginkgo, and of Go tests beside Ginkgo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads what clients send, with the inputs of the corpora and some made of them; and that a fault is found."""
+"""Tests of parsers of client input with the corpora and mutated inputs, and of the fuzzer that finds faults."""
 
 from __future__ import annotations
 

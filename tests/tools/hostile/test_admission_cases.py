@@ -1,4 +1,4 @@
-"""Cases of policies, webhooks and aggregated servers: what is sent, and what the peer says that stands for them."""
+"""Tests of cases of policies, webhooks and aggregated servers: the requests, and the answers of the fake peer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZE = 3000
 
 
 class WillingTarget:
-    """A server that takes whatever it is sent, and finds that aggregated servers answer."""
+    """Server that accepts every request and reports aggregated servers as available."""
 
     def existing(self, path: str, collection: str, body: dict[str, Any]) -> dict[str, Any]:
         return body

@@ -1,4 +1,4 @@
-"""The tool that measures what hostile requests cost: its cases can be made and sent, and what it measures is told."""
+"""Tests of the tool that measures the cost of hostile requests: its cases can be sent, and measurements are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZE = 3000
 
 
 class FakeTarget:
-    """A server that has every object as it was first sent."""
+    """Server that has every object as it was first sent."""
 
     def existing(self, path: str, collection: str, body: dict[str, Any]) -> dict[str, Any]:
         return body
@@ -57,7 +57,7 @@ def test_every_case_makes_a_message_of_about_the_size_asked_for(cases: Any) -> N
 
 
 class WillingTarget(FakeTarget):
-    """One that takes whatever it is sent."""
+    """Server that accepts every request."""
 
     def ask(self, request: Request) -> tuple[int, bytes]:
         return (201 if request.method == "POST" else 200), b'{"apiVersion":"a/v1","kind":"A","metadata":{}}'
@@ -201,7 +201,7 @@ def test_a_block_of_headers_goes_on_in_further_frames() -> None:
 
 
 class FakeServer(FakeTarget):
-    """Takes `cpu(size)` seconds for a message, in one hold."""
+    """Server that takes `cpu(size)` seconds for a message, without yielding."""
 
     def __init__(self, cpu: Any, *, late_over: int = 1 << 40) -> None:
         self._cpu, self._late_over = cpu, late_over
@@ -277,7 +277,7 @@ def test_a_real_server_is_measured_and_what_holds_its_loop_is_named(
 ) -> None:
     out = tmp_path / "result.json"
     only = ["--only=floods/http1/pipelined-livez", "--only=lists/v1.ConfigMap/data/distinct/*"]
-    # A bound that everything breaks: what was measured is there to be looked at.
+    # No measurement keeps this bound, so that the report has measurements.
     code = main([*only, "--sizes=30KB", "--held=0.0001", "--floor=0", f"--json={out}"])
     results = {each["case"]: each for each in json.loads(out.read_text())}
     assert results["floods/http1/pipelined-livez"]["codes"]["200"] > 500
@@ -328,7 +328,7 @@ def test_labels_that_are_long_and_series_of_what_is_not_served_are_found() -> No
 
 @pytest.mark.slow
 def test_answers_that_nobody_reads_cost_others_neither_time_nor_metrics(capsys: pytest.CaptureFixture[str]) -> None:
-    """Bounds that a busy machine keeps; a series of what is not served, or with a long label, is over them too."""
+    """A busy machine keeps the bounds. A metric of an unserved resource, or with a long label, exceeds them too."""
     code = main(["--only=floods/unread/*", "--sizes=300KB", "--held=1000", "--other=6000"])
     shown = capsys.readouterr().out
     assert code == 0, shown
@@ -337,7 +337,7 @@ def test_answers_that_nobody_reads_cost_others_neither_time_nor_metrics(capsys: 
 
 @pytest.mark.slow
 def test_heads_full_of_dear_characters_hold_nobody_up(capsys: pytest.CaptureFixture[str]) -> None:
-    """A sample of all places and characters, within bounds that a busy machine keeps."""
+    """A sample of all places and characters keeps bounds that suit a busy machine."""
     code = main(["--kinds=fillers", "--cases=60", "--sizes=900KB", "--held=250", "--other=6000"])
     shown = capsys.readouterr().out
     assert code == 0, shown

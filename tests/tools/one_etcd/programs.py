@@ -1,4 +1,4 @@
-"""What servers on one etcd need on this machine."""
+"""Programs that servers on one etcd need on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.stored_values.servers import program
 
 
 def needed(servers: Sequence[str], *others: str) -> None:
-    """Skips the test where there is no etcd, no kube-apiserver if one is asked for, or none of other programs."""
+    """Skip the test if etcd, kube-apiserver (if `servers` has it), or one of the other programs is missing."""
     for name in ("etcd", *(["kube-apiserver"] if KUBERNETES in servers else []), *others):
         try:
             program(name)

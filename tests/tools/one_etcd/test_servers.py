@@ -37,14 +37,14 @@ def started(tmp_path: Path) -> Iterator[Callable[..., ServersOnEtcd]]:
 
 
 def client_of(servers: ServersOnEtcd, number: int) -> BlockingClient:
-    """The administrator's, of one server."""
+    """Return the administrator's client of one server."""
     return BlockingClient(servers.servers[number].address, servers.context())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("servers", [(STEERSMAN, STEERSMAN), (STEERSMAN, KUBERNETES)], ids=",".join)
 def test_what_one_server_gives_another_takes(servers: tuple[str, str], started: Callable[..., ServersOnEtcd]) -> None:
-    """Objects, and tokens of service accounts, as all have the same keys."""
+    """All servers read each other's objects, and accept each other's service account tokens, as they share keys."""
     both = started(servers)
     with client_of(both, 0) as one, client_of(both, 1) as other:
         for number, (writer, reader) in enumerate(((one, other), (other, one))):
@@ -63,7 +63,7 @@ def test_what_one_server_gives_another_takes(servers: tuple[str, str], started: 
 def test_pages_of_a_list_may_be_of_different_servers(
     servers: tuple[str, str], started: Callable[..., ServersOnEtcd]
 ) -> None:
-    """What one gives to go on with means the same to the other, also when there is something new since."""
+    """A server accepts the other server's continue token, also after a later write."""
     both = started(servers)
     with client_of(both, 0) as one, client_of(both, 1) as other:
         for name in ("a", "b", "c", "d"):
@@ -99,7 +99,7 @@ _DEPLOYMENT: dict[str, Any] = {
 def test_a_write_that_changes_nothing_is_none_whoever_has_stored_the_object(
     form: str, started: Callable[..., ServersOnEtcd]
 ) -> None:
-    """What either stores is the same byte for byte."""
+    """Both servers store an object as the same bytes."""
     both = started((STEERSMAN, KUBERNETES), f"--storage-media-type={form}")
     path = "/apis/apps/v1/namespaces/default/deployments"
     with client_of(both, 0) as one, client_of(both, 1) as other:

@@ -1,4 +1,4 @@
-"""The tool itself, at a small size; the whole takes a minute or two."""
+"""Test of the tool itself at a small size; the full size takes a minute or two."""
 
 from __future__ import annotations
 

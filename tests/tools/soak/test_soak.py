@@ -90,12 +90,12 @@ def bookmark(version: int, **annotations: str) -> Any:
     return event("BOOKMARK", {"metadata": metadata})
 
 
-# What cannot be
+# Impossible histories
 
 
 @pytest.fixture
 def view() -> View:
-    """One object of version 5, in a list of version 7."""
+    """Return a view of a list of version 7 with one object of version 5."""
     view = View(SCOPE)
     view.replace([config_map("a", 5)], 7)
     return view
@@ -198,11 +198,11 @@ def test_objects_that_differ_are_told(view: View) -> None:
     assert "1 of 2 objects differ" in view.compare({key: config_map(key[1], 5) for key in (("ns", "a"), ("ns", "b"))})
 
 
-# What an informer asks
+# Requests of an informer
 
 
 class Script:
-    """A server that gives prepared answers, and keeps what it was asked. It ends the test when it has no more."""
+    """Server that gives prepared answers and keeps the requests. It ends the test after the last answer."""
 
     def __init__(self, *answers: Callable[[], Answer]) -> None:
         self.asked: list[str] = []
@@ -256,7 +256,7 @@ WATCH = "?watch=true&allowWatchBookmarks=true&timeoutSeconds=7"
 
 
 async def play(*answers: Callable[[], Answer], **habits: Any) -> tuple[list[str], View]:
-    """What an informer asks, and what it knows in the end."""
+    """Return the requests of an informer, and its view at the end."""
     script = Script(*answers)
     informer = Informer(script, SCOPE, Habits(seconds=(7, 7.5), **habits), Counter(), random.Random(1))
     with pytest.raises(EndOfScript):

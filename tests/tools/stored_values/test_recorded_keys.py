@@ -1,4 +1,4 @@
-"""What kube-apiserver has stored, as it was recorded, lies under the same keys and in the same forms here.
+"""Test that this server stores its values under the same keys and in the same forms as a recorded kube-apiserver.
 
 `python -m tools.stored_values --media-type application/vnd.kubernetes.protobuf --keys
 tests/tools/stored_values/kube_apiserver_keys.json` records it.
@@ -24,7 +24,7 @@ OTHERWISE: dict[str, tuple[str | None, str | None]] = {
     "/registry/peerserverleases/IDENTITY": ("protobuf", None),
     "/registry/ranges/servicenodeports": ("protobuf", "JSON"),
 }
-"""What differs: the form there and here, None for what is not stored."""
+"""Known differences: the forms in kube-apiserver and in this server, None where nothing is stored."""
 
 
 def test_keys_and_forms_are_those_of_kube_apiserver(tmp_path: Path) -> None:

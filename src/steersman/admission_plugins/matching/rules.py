@@ -40,15 +40,29 @@ class Rule(Protocol):
     """Common members of the rules of webhooks and policies (admissionregistration/v1 RuleWithOperations)."""
 
     @property
-    def operations(self) -> Sequence[str]: ...
+    def operations(self) -> Sequence[str]:
+        """Return the verbs in capitals, e.g. CREATE, or "*" for all."""
+        ...
+
     @property
-    def api_groups(self) -> Sequence[str]: ...
+    def api_groups(self) -> Sequence[str]:
+        """Return the API groups ("" for the core group), or "*" for all."""
+        ...
+
     @property
-    def api_versions(self) -> Sequence[str]: ...
+    def api_versions(self) -> Sequence[str]:
+        """Return the API versions, or "*" for all."""
+        ...
+
     @property
-    def resources(self) -> Sequence[str]: ...
+    def resources(self) -> Sequence[str]:
+        """Return the resources, with subresources after a slash, e.g. `pods/log`; `*` stands for any part."""
+        ...
+
     @property
-    def scope(self) -> str | None: ...
+    def scope(self) -> str | None:
+        """Return Cluster, Namespaced, or "*"; None means "*"."""
+        ...
 
 
 class MatchedResource(Struct, frozen=True):

@@ -109,11 +109,13 @@ class LiveFigures:
         self._rate = 0.0
 
     def start(self) -> None:
+        """Start to follow nodes and pods."""
         self._informers.for_resource(NODES).on_change(self._node_changed)
         self._informers.for_resource(TROUBLED_PODS).on_change(self._pod_changed)
         self._informers.start()
 
     async def stop(self) -> None:
+        """Stop following nodes and pods."""
         await self._informers.stop()
 
     def now(self) -> Figures:

@@ -90,6 +90,7 @@ class StreamAbove:
         self._waiting = ""
 
     def write(self, text: str) -> int:
+        """Write complete lines above the screen; the rest waits for its newline. Return the number of characters."""
         whole, newline, self._waiting = (self._waiting + text).rpartition("\n")
         if newline:
             self._screen.above(whole + newline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -19,6 +18,7 @@ from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from steersman.client.transport import Unreachable
 from steersman.controllers.controller import Controller, ControllerDependencies
+from steersman.controllers.daemon_set.failed_pods import FailedPodBackoff
 from steersman.controllers.daemon_set.history import History
 from steersman.controllers.daemon_set.nodes import NodeMatcher, bound_to, is_updated, target_node, template_for
 from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
@@ -41,7 +41,6 @@ from steersman.machinery.built_in.pod_state import is_available, is_ready, is_te
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector
 from steersman.machinery.values import times
-from steersman.work.backoff import Backoff
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import TimeSlice
 
@@ -50,8 +49,6 @@ _BURST: Final = 250
 _DELAY_PER_NODE: Final = 20e-6
 _MAX_DELAY: Final = 0.1
 """Seconds for each node, and at most, that a reconciliation is delayed to collect changes: it visits all nodes."""
-_BACKOFF: Final = Backoff(1.0, 900.0)
-"""Back-off in seconds before failed pods on a node are replaced again."""
 
 Verdicts = Mapping[str, tuple[bool, bool]]
 """For each node: True if a pod should run there, and True if an existing pod may stay."""
@@ -70,7 +67,7 @@ class DaemonSetController(Controller[Key]):
         self._control = PodControl(self.client, self.recorder, DAEMON_SETS)
         self._expected: Expectations[Key] = Expectations()
         self._own_writes: OwnWrites[Key] = OwnWrites()
-        self._backoff = _Backoff()
+        self._backoff = FailedPodBackoff()
         self._sets = self.informers.for_resource(DAEMON_SETS)
         self._pods = self.informers.for_resource(PODS)
         self._nodes = self.informers.for_resource(NODES)
@@ -306,26 +303,6 @@ class DaemonSetController(Controller[Key]):
 
     def _record_event(self, daemon_set: DaemonSet, type_: str, reason: str, message: str) -> None:
         self.recorder.event(reference(DAEMON_SETS, daemon_set), type_, reason, message)
-
-
-class _Backoff:
-    """Back-off for the replacement of failed pods, by key (client-go flowcontrol.Backoff)."""
-
-    def __init__(self) -> None:
-        self._waits: dict[tuple[str, int, str], tuple[int, float]] = {}
-        """Number of consecutive waits of each key, and the start of the last one on the event loop's clock."""
-
-    def wait(self, key: tuple[str, int, str]) -> float:
-        """Return the seconds to wait; 0 if the wait is over, which lengthens the next one."""
-        now = asyncio.get_running_loop().time()
-        waits, since = self._waits.get(key, (0, now))
-        if waits and now - since < (delay := _BACKOFF.wait(waits - 1)):
-            return delay
-        rested = now - since > 2 * _BACKOFF.longest
-        self._waits[key] = (1 if rested else waits + 1), now
-        if len(self._waits) > 4096:
-            self._waits = {key: each for key, each in self._waits.items() if now - each[1] <= 2 * _BACKOFF.longest}
-        return 0.0
 
 
 def _oldest_first(pod: Pod) -> tuple[bool, str, str]:

@@ -47,11 +47,17 @@ class Findings(Struct):
     finalizers: Counter[str] = field(default_factory=Counter)
 
     def failed(self, error: StatusError, estimate: int) -> None:
+        """Record an error of the deletion, and the `estimate` in seconds if it is the largest so far."""
         self.errors.append(error)
         self.contents.append(str(error))
         self.estimate = max(self.estimate, estimate)
 
     def remain(self, resource: APIResource[Any], namespace: str, left: RemainingObjects, estimate: int) -> None:
+        """Record the remaining objects of one resource.
+
+        Without an `estimate` (0), objects with finalizers count as gone in the usual time for finalizers, and objects
+        without any as an error.
+        """
         self.remaining[f"{resource.plural}.{resource.group}"] = left.number
         self.finalizers += left.finalizers
         if not estimate and left.finalizers:

@@ -31,6 +31,7 @@ from steersman.machinery.built_in.resource_claims import (
 )
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import is_condition_true
 
 NO_EXECUTE: Final = "NoExecute"
 _BY_POOL: Final = "pool"
@@ -162,7 +163,7 @@ class DeviceTaintEviction(Controller[Key]):
             last_transition_time=times.now(),
         )
         conditions = pod.status.conditions
-        if any(each.type == condition.type and each.status == "True" for each in conditions):
+        if is_condition_true(conditions, condition.type):
             return
         types = dict.fromkeys([*(each.type for each in conditions), condition.type])
         order = [{"type": each} for each in types]

@@ -57,6 +57,7 @@ class ZoneShares(Struct):
 
     @property
     def has_services(self) -> bool:
+        """Return True if any Service has hints."""
         return bool(self._hints)
 
     def set_nodes(self, nodes: Iterable[Node]) -> None:

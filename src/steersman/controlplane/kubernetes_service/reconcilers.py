@@ -56,6 +56,7 @@ class LeaseReconciler:
         self._objects = objects
 
     async def reconcile(self, address: str, port: int, *, at_start: bool) -> bool:
+        """Renew this server's lease, then write the addresses of all leases. Raises ValueError if storage lists none."""
         await committed(self._leases.renew(address))
         running = await available(self._leases.addresses())
         if not running:
@@ -68,6 +69,7 @@ class LeaseReconciler:
         return alone
 
     async def remove(self, address: str, port: int) -> None:
+        """Delete this server's lease, then write the addresses of the others."""
         await committed(self._leases.remove(address))
         running = await available(self._leases.addresses())
         await _write(self._objects, lambda old: leading_to(old, running, _port(port), sets_port=False))
@@ -81,6 +83,7 @@ class CountReconciler:
         self._objects = objects
 
     async def reconcile(self, address: str, port: int, *, at_start: bool) -> bool:
+        """Add this server's address, and remove surplus addresses above the configured number of servers."""
         alone = self._count == 1
         await _write(
             self._objects,
@@ -89,6 +92,7 @@ class CountReconciler:
         return alone
 
     async def remove(self, address: str, port: int) -> None:
+        """Remove this server's address."""
         await _write(self._objects, lambda old: without(old, address))
 
 
@@ -96,10 +100,11 @@ class NoReconciler:
     """No reconciler: the endpoints are maintained elsewhere."""
 
     async def reconcile(self, address: str, port: int, *, at_start: bool) -> bool:
+        """Do nothing; return False."""
         return False
 
     async def remove(self, address: str, port: int) -> None:
-        pass
+        """Do nothing."""
 
 
 def _port(number: int) -> EndpointPort:

@@ -103,6 +103,7 @@ _PLAIN_DECODER = msgspec.json.Decoder(float_hook=_float)
 
 
 def _decoder(cls: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a class, which refuses unknown members, wrong types and most nulls."""
     return msgspec.json.Decoder(cls, dec_hook=decode_scalar, float_hook=_float)
 
 
@@ -116,6 +117,7 @@ Python is called."""
 
 
 def _decoder_of_own(cls: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a class for encoded objects of this server, whose scalars are canonical already."""
     return msgspec.json.Decoder(cls, dec_hook=_unchanged, float_hook=_float)
 
 

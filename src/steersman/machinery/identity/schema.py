@@ -55,6 +55,7 @@ class GroupVersionKind(NamedTuple):
 
     @property
     def group_version(self) -> GroupVersion:
+        """Return the group version of the kind."""
         return GroupVersion(self.group, self.version)
 
     def __str__(self) -> str:

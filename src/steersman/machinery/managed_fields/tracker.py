@@ -52,13 +52,19 @@ class OwnedKind(Protocol):
     """The operations on a kind in one version that field ownership needs (implemented by `kinds.Kind`)."""
 
     @property
-    def gvk(self) -> GroupVersionKind: ...
+    def gvk(self) -> GroupVersionKind:
+        """Return group, version and kind."""
+        ...
 
     @property
-    def api_version(self) -> str: ...
+    def api_version(self) -> str:
+        """Return the apiVersion of objects, e.g. `apps/v1`."""
+        ...
 
     @property
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """Return the schema of objects, which says how lists and maps are merged."""
+        ...
 
     @property
     def is_open(self) -> bool:

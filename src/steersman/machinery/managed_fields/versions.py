@@ -21,6 +21,7 @@ class Version(Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
+        """Return the apiVersion of objects in this version."""
         return self.kind.api_version
 
 

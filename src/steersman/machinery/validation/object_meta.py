@@ -62,6 +62,9 @@ def _with_prefixes(check: Callable[[str], list[str]]) -> NameValidator:
     """Return a name validator that judges a prefix ending in a dash as if more characters followed."""
 
     def validate(name: str, prefix: bool) -> list[str]:
+        """Return error texts for a name, or with `prefix` for one to which a generated suffix is added; empty if it is
+        valid.
+        """
         if prefix and len(name) > 1 and name.endswith("-"):
             # a character outside of ASCII must stay, so that it is refused
             kept = name[:-2] if name[-2].isascii() else name[:-1]

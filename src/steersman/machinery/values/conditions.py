@@ -12,10 +12,14 @@ class Typed(Protocol):
     """The fields of a condition that reading needs."""
 
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """Return the type of the condition, e.g. Ready."""
+        ...
 
     @property
-    def status(self) -> str: ...
+    def status(self) -> str:
+        """Return True, False or Unknown, as text."""
+        ...
 
 
 class Timed(Typed, Protocol):

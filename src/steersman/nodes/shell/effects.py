@@ -183,10 +183,11 @@ class UnboundedMemory:
     """Memory budget of a program that runs alone, for which the bound of each buffer is enough."""
 
     def reserve(self, size: int) -> bool:
+        """Return True, as there is no budget."""
         return True
 
     def release(self, size: int) -> None:
-        pass
+        """Do nothing."""
 
 
 class World(Struct):

@@ -74,6 +74,7 @@ class Expansion:
         self.fails_at_once = False
         """True after `set -e`."""
         self.functions: dict[str, Function] = {}
+        """Functions by name. The shell of a command substitution shares them with the shell around it."""
         self.traps: dict[str, str] = {}
         """Commands of traps by signal; the shell itself raises only EXIT."""
 

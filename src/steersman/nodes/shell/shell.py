@@ -65,6 +65,8 @@ class Shell(Expansion):
 
     def __init__(self, world: World, depth: int = 0) -> None:
         super().__init__(world, depth)
+        self._replaced: dict[str, Function | None] | None = None
+        """Functions to restore at the end of the current subshell, None for a new name; None outside of subshells."""
         self.inner: Shell | None = None
         """The shell that the command starts, if the command is a shell."""
 
@@ -276,9 +278,19 @@ class Shell(Expansion):
     def _define(self, function: Function) -> None:
         """Define a function. Raises ShellSyntaxError if it exceeds the bound."""
         before = self.functions.get(function.name)
-        if not self.world.count_characters(function.size - (0 if before is None else before.size)):
+        is_kept = self._replaced is not None and function.name not in self._replaced
+        if not self.world.count_characters(function.size - (0 if before is None or is_kept else before.size)):
             raise ShellSyntaxError("out of memory")
+        if self._replaced is not None and is_kept:
+            self._replaced[function.name] = before
         self.functions[function.name] = function
+
+    def _restore_functions(self, replaced: dict[str, Function | None]) -> None:
+        """Undo the definitions of a subshell."""
+        for name, before in replaced.items():
+            self.world.count_characters(-self.functions.pop(name).size)
+            if before is not None:
+                self.functions[name] = before
 
     def _run_condition(self, condition: Script) -> Execution:
         """Run a condition, whose failure does not end a shell with `set -e`."""
@@ -292,13 +304,21 @@ class Shell(Expansion):
         return (yield from self.run_script(group.script))
 
     def _subshell(self, group: Group) -> Execution:
-        """Run a script in a subshell, after which variables and working directory are restored."""
+        """Run a script in a subshell, after which variables, functions, arguments, the working directory and `set -e`
+        are restored.
+        """
         folder, changes = self.world.folder, self.world.watch_variables()
+        given, fails_at_once = self.given, self.fails_at_once
+        replaced: dict[str, Function | None] = {}
+        outer, self._replaced = self._replaced, replaced
         try:
             return (yield from self.run_script(group.script))
         except Exit as end:
             return end.code
         finally:
+            self._replaced = outer
+            self._restore_functions(replaced)
+            self.given, self.fails_at_once = given, fails_at_once
             self.world.folder = folder
             self.world.stop_watching(changes, undo=True)
 

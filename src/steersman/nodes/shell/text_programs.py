@@ -56,10 +56,12 @@ def cat(world: World, words: list[str]) -> Execution:
 
 
 def head(world: World, words: list[str]) -> Execution:
-    """`head [-n LINES | -c BYTES] [FILE...]`."""
-    wanted, in_bytes, paths, _ = _ends(words)
-    wanted = abs(wanted)
+    """`head [-n LINES | -c BYTES] [FILE...]`; with `-LINES` or `-BYTES` everything but so many last ones."""
+    count, in_bytes, paths, _ = _ends(words)
+    wanted = _number(count)
     source = Input(world, "head", paths)
+    if count.startswith("-"):
+        return (yield from (_all_but_last_bytes if in_bytes else _all_but_last_lines)(source, wanted))
     if in_bytes:
         while wanted > 0 and (piece := (yield from source.piece())):
             yield Write(1, piece[:wanted])
@@ -71,16 +73,61 @@ def head(world: World, words: list[str]) -> Execution:
     return source.code
 
 
+def _all_but_last_lines(source: Input, count: int) -> Execution:
+    """Write all lines but the last `count` ones, which are buffered."""
+    memory, held = source.world.memory, 0
+    last: deque[bytes] = deque()
+    try:
+        while lines := (yield from source.lines()):
+            more = sum(map(len, lines)) + _LINE_ITSELF * len(lines)
+            if not memory.reserve(more):
+                return (yield from _failed("head: out of memory"))
+            held += more
+            last += lines
+            written = [last.popleft() for _ in range(len(last) - count)]
+            if written:
+                yield Write(1, b"".join(written))
+                less = sum(map(len, written)) + _LINE_ITSELF * len(written)
+                memory.release(less)
+                held -= less
+        return source.code
+    finally:
+        memory.release(held)
+
+
+def _all_but_last_bytes(source: Input, count: int) -> Execution:
+    """Write all bytes but the last `count` ones, which are buffered."""
+    memory, last = source.world.memory, bytearray()
+    held = 0
+    try:
+        while piece := (yield from source.piece()):
+            if not memory.reserve(len(piece)):
+                return (yield from _failed("head: out of memory"))
+            held += len(piece)
+            last += piece
+            written = bytes(last[: max(0, len(last) - count)])
+            if written:
+                del last[: len(written)]
+                yield Write(1, written)
+                memory.release(len(written))
+                held -= len(written)
+        return source.code
+    finally:
+        memory.release(held)
+
+
 def tail(world: World, words: list[str]) -> Execution:
     """`tail [-n LINES | -n +LINE | -c BYTES] [-f | -F] [FILE...]`.
 
     With `-f` appended text is written until the program is ended, with `-F` also of files that do not exist yet.
     """
-    wanted, in_bytes, paths, follows = _ends(words)
+    count, in_bytes, paths, follows = _ends(words)
+    wanted = _number(count)
     source = Input(world, "tail", paths)
     data = yield from source.all()
-    if wanted < 0:
-        at = min(-wanted - 1, len(data)) if in_bytes else (yield from _line_at(world, data, -wanted))
+    if count.startswith("+"):
+        first = max(wanted, 1)
+        at = min(first - 1, len(data)) if in_bytes else (yield from _line_at(world, data, first))
     else:
         at = max(0, len(data) - wanted) if in_bytes else (yield from _last_lines(world, data, wanted))
     if data[at:]:
@@ -136,13 +183,13 @@ def _last_lines(world: World, data: bytes, wanted: int) -> Work[int]:
     return at + 1 if wanted else len(data)
 
 
-def _ends(words: list[str]) -> tuple[int, bool, list[str], str]:
+def _ends(words: list[str]) -> tuple[str, bool, list[str], str]:
     """Parse the arguments of head and tail.
 
-    Returns the number of lines or bytes (negative: from that one on), True if it counts bytes, the paths, and the
-    option for following files.
+    Returns the number of lines or bytes with its sign, True if the number counts bytes, the paths, and the option for
+    following files.
     """
-    wanted, in_bytes, follows = 10, False, ""
+    wanted, in_bytes, follows = "10", False, ""
     paths: list[str] = []
     rest = deque(words)
     while rest:
@@ -150,20 +197,19 @@ def _ends(words: list[str]) -> tuple[int, bool, list[str], str]:
         if word in ("-f", "-F"):
             follows = word
         elif word in ("-n", "-c") and rest and is_digits(rest[0].lstrip("+-")):
-            wanted, in_bytes = _wanted(rest.popleft()), word == "-c"
-        elif word.startswith(("-n+", "-c+")) and is_digits(word[3:]):
-            wanted, in_bytes = _wanted(word[2:]), word.startswith("-c")
+            wanted, in_bytes = rest.popleft(), word == "-c"
+        elif word.startswith(("-n+", "-c+", "-n-", "-c-")) and is_digits(word[3:]):
+            wanted, in_bytes = word[2:], word.startswith("-c")
         elif word.startswith("-") and is_digits(word.lstrip("-nc")):
-            wanted, in_bytes = int(word.lstrip("-nc")[:9]), word.startswith("-c")
+            wanted, in_bytes = word.lstrip("-nc"), word.startswith("-c")
         elif not word.startswith("-") or word == "-":
             paths.append(word)
     return wanted, in_bytes, paths, follows
 
 
-def _wanted(text: str) -> int:
-    """Parse a number of lines or bytes from the end; `+N` gives the negative number of the first one."""
-    number = int(text.lstrip("+-")[:9])
-    return -max(number, 1) if text.startswith("+") else number
+def _number(count: str) -> int:
+    """Parse a number of lines or bytes without its sign."""
+    return int(count.lstrip("+-")[:9])
 
 
 def wc(world: World, words: list[str]) -> Execution:

@@ -15,7 +15,9 @@ class HasConditions(Protocol):
     """An object with the status of a definition: the definition itself or a reduced copy."""
 
     @property
-    def status(self) -> CustomResourceDefinitionStatus: ...
+    def status(self) -> CustomResourceDefinitionStatus:
+        """Return the status with the conditions."""
+        ...
 
 
 def find_condition(definition: HasConditions, kind: str) -> CustomResourceDefinitionCondition | None:

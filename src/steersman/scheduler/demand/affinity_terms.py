@@ -59,6 +59,7 @@ class PodTerms(Struct, frozen=True):
 
     @property
     def are_none(self) -> bool:
+        """Return True if the pod has no affinity terms."""
         return not (self.required_affinity or self.required_anti_affinity or self.preferred)
 
 

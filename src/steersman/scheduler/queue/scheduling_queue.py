@@ -60,10 +60,12 @@ class QueuedPod(Struct, eq=False):
 
     @property
     def uid(self) -> str:
+        """Return the UID of the pod."""
         return self.pod.metadata.uid
 
     @property
     def priority(self) -> int:
+        """Return the priority of the pod, 0 if it has none."""
         return self.pod.spec.priority or 0
 
 

@@ -42,6 +42,7 @@ class PodInfo:
 
     @property
     def priority(self) -> int:
+        """Return the priority of the pod, 0 if it has none."""
         return self.pod.spec.priority or 0
 
 

@@ -29,9 +29,11 @@ class Identity:
     """A cipher that leaves values unencrypted."""
 
     def seal(self, value: bytes, path: bytes) -> bytes:
+        """Return the value unchanged."""
         return value
 
     def open(self, stored: bytes, path: bytes) -> Opened:
+        """Return the stored bytes. Raises TransformError if they are encrypted."""
         if stored.startswith(SEALED):
             raise TransformError("identity transformer tried to read encrypted data")
         return Opened(stored, False)
@@ -44,12 +46,14 @@ class AESCBCCipher:
         self._algorithm = AES(key)
 
     def seal(self, value: bytes, path: bytes) -> bytes:
+        """Return a random IV and the padded, encrypted value. The path is not authenticated."""
         iv = os.urandom(_BLOCK)
         padding = _BLOCK - len(value) % _BLOCK
         work = Cipher(self._algorithm, CBC(iv)).encryptor()
         return iv + work.update(value + bytes((padding,)) * padding) + work.finalize()
 
     def open(self, stored: bytes, path: bytes) -> Opened:
+        """Return the value. Raises TransformError for a wrong length or padding."""
         if len(stored) < _BLOCK:
             raise TransformError(_TOO_SHORT)
         if len(stored) % _BLOCK:
@@ -71,10 +75,12 @@ class AESGCMCipher:
         self._aead = AESGCM(key)
 
     def seal(self, value: bytes, path: bytes) -> bytes:
+        """Return a random nonce and the encrypted value, authenticated together with the path."""
         nonce = os.urandom(_GCM_NONCE)
         return nonce + self._aead.encrypt(nonce, value, path)
 
     def open(self, stored: bytes, path: bytes) -> Opened:
+        """Return the value. Raises TransformError for bytes that were altered, or are too short."""
         if len(stored) < _GCM_NONCE:
             raise TransformError(_TOO_SHORT)
         try:
@@ -95,10 +101,12 @@ class DerivedGCMCipher:
         self._seed = seed
 
     def seal(self, value: bytes, path: bytes) -> bytes:
+        """Return a random seed of a key, and the value encrypted with the derived key."""
         info = os.urandom(SEED_SIZE)
         return info + self._derived(info).seal(value, path)
 
     def open(self, stored: bytes, path: bytes) -> Opened:
+        """Return the value, by the key derived from the leading bytes. Raises TransformError as AESGCMCipher does."""
         if len(stored) < SEED_SIZE:
             raise TransformError(_TOO_SHORT)
         return self._derived(stored[:SEED_SIZE]).open(stored[SEED_SIZE:], path)
@@ -117,9 +125,11 @@ class SecretboxCipher:
         self._box = SecretBox(key)
 
     def seal(self, value: bytes, path: bytes) -> bytes:
+        """Return a random nonce and the encrypted, authenticated value. The path is not authenticated."""
         return bytes(self._box.encrypt(value, os.urandom(_BOX_NONCE)))
 
     def open(self, stored: bytes, path: bytes) -> Opened:
+        """Return the value. Raises TransformError for bytes that were altered, or are too short."""
         from nacl.exceptions import CryptoError
 
         if len(stored) < _BOX_NONCE + _BOX_TAG:

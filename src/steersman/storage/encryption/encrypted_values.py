@@ -27,12 +27,15 @@ class EncryptedValues:
         self._transformer = transformer
 
     def is_value(self, stored: bytes) -> bool:
+        """Return False, as every stored value passes through the transformer."""
         return False
 
     def takes_long(self, stored: bytes) -> bool:
+        """Return True for bytes that are large to decrypt."""
         return len(stored) >= _LARGE
 
     def value_now(self, item: KeyValue) -> bytes | None:
+        """Return the decrypted value, None if its key must be fetched first. Raises Unreadable."""
         try:
             return self._transformer.open(item.value, item.key.encode()).value
         except NeedsKey:
@@ -41,9 +44,11 @@ class EncryptedValues:
             raise Unreadable(item.key, str(error)) from error
 
     async def value(self, item: KeyValue) -> bytes:
+        """Return the decrypted value, after fetching its key if necessary. Raises Unreadable."""
         return (await self._open(item)).value
 
     async def stored(self, key: str, value: bytes) -> bytes:
+        """Return the encrypted value. Raises Unwritable, and ValueError for an invalid key or value."""
         check_write(key, value)
         seal = self._transformer.seal
         try:
@@ -54,6 +59,7 @@ class EncryptedValues:
             raise Unwritable(str(error)) from error
 
     async def is_stale(self, item: KeyValue) -> bool:
+        """Return True if the value was not encrypted with the present provider and key. Raises Unreadable."""
         return (await self._open(item)).is_stale
 
     async def _open(self, item: KeyValue) -> Opened:

@@ -87,6 +87,7 @@ class PrefixedTransformers:
         self._metrics = metrics
 
     def seal(self, value: bytes, path: bytes) -> bytes:
+        """Encrypt with the first transformer, record metrics, and return the result after its prefix."""
         prefix, transformer = self._transformers[0]
         started = perf_counter()
         try:
@@ -98,6 +99,10 @@ class PrefixedTransformers:
         return prefix + sealed if prefix else sealed
 
     def open(self, stored: bytes, path: bytes) -> Opened:
+        """Decrypt with the transformers whose prefix fits, in order, until one succeeds; record metrics.
+
+        Raises NeedsKey, and TransformError with the errors of all these transformers.
+        """
         started = perf_counter()
         errors: list[TransformError] = []
         for number, (prefix, transformer) in enumerate(self._transformers):

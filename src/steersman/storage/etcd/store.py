@@ -234,14 +234,17 @@ class EtcdStorage:
 
     @property
     def revision(self) -> int:
+        """Return the newest revision whose events have been delivered to every subscriber."""
         return self._revision
 
     @property
     def compact_revision(self) -> int:
+        """Return the newest compaction that this server has seen or made."""
         return max(self._compacted, self._compactor.compacted)
 
     @property
     def refusal(self) -> str:
+        """Return a text once the storage is closed, as a connection that is lost comes back by itself."""
         return _CLOSED if self._closed is not None else ""
 
     def sole_server(
@@ -253,9 +256,13 @@ class EtcdStorage:
         return self._sole
 
     async def is_stale(self, key: str) -> bool:
+        """Return False, as values are stored as given."""
         return False
 
     async def current_revision(self) -> int:
+        """Return the newest revision of the cluster, in a request that concurrent callers share. Raises
+        StorageUnavailable.
+        """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.ask(partial(_answer, future))
         return await future
@@ -307,12 +314,16 @@ class EtcdStorage:
     # Reading
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """Return the value of a key, read from etcd. Raises Compacted, FutureRevision, StorageUnavailable."""
         found = await self._read(messages.range_of(self._outer(key), revision=revision), revision)
         return self._kv(found.items[0]) if found.items else None
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
+        """Return a range, read from etcd and decoded in time slices. Raises Compacted, FutureRevision,
+        StorageUnavailable.
+        """
         low, high = self._range_of(prefix, start)
         answer = await self._call_range(messages.range_of(low, high, limit=limit, revision=revision), revision)
         found = messages.RangeAnswer(0, [], False, 0)
@@ -366,6 +377,7 @@ class EtcdStorage:
     # Writing
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        """Create a key in one transaction, with a lease for its `ttl`. Raises KeyExists, StorageUnavailable."""
         check_write(key, value)
         event, current = await self._put(key, value, 0, ttl)
         if event is None:
@@ -376,6 +388,7 @@ class EtcdStorage:
         return event.current
 
     async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        """Replace a value in one transaction, with a lease for its `ttl`. Raises Conflict, StorageUnavailable."""
         check_write(key, value)
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
@@ -412,6 +425,10 @@ class EtcdStorage:
             raise refused from error
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Delete a key in one transaction; the key may be any bytes of etcd, decoded with surrogate escapes.
+
+        Raises Conflict, StorageUnavailable.
+        """
         check_write(key.encode(errors="surrogateescape").decode(errors="replace"), None)  # it may not be UTF-8
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
@@ -520,6 +537,11 @@ class EtcdStorage:
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
+        """Register for the server's one watch of etcd, after replaying the events since `after_revision`.
+
+        Waits for `after_revision` if etcd has it and the watch does not yet. Raises Compacted, FutureRevision,
+        StorageUnavailable.
+        """
         self._check_open()
         if after_revision > self._revision:
             current = await self.current_revision()
@@ -554,6 +576,7 @@ class EtcdStorage:
         registration.release()
 
     async def wait_until(self, revision: int) -> None:
+        """Request progress from the watch if it is behind, and wait for the revision. Raises StorageUnavailable."""
         self._check_open()
         if revision > self._revision:
             self._watch.request_progress(revision)
@@ -562,6 +585,7 @@ class EtcdStorage:
     # Maintenance
 
     async def compact(self, revision: int) -> None:
+        """Compact the history of the whole etcd cluster. Raises Compacted, FutureRevision, StorageUnavailable."""
         self._check_open()
         known = max(self.compact_revision, 1)
         if revision < known:
@@ -581,6 +605,7 @@ class EtcdStorage:
             raise unavailable(error) from error
 
     async def close(self) -> None:
+        """Stop the watch and background work and close the connections, once for all callers."""
         if self._closed is None:
             self._closed = Flight(self._shut_down)
         await self._closed

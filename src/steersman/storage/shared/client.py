@@ -87,6 +87,7 @@ class SharedStorage:
 
     @property
     def revision(self) -> int:
+        """Return the newest revision whose events this process has delivered to its subscribers."""
         return self._revision
 
     @property
@@ -95,18 +96,22 @@ class SharedStorage:
         return self._words[frames.NEWEST]
 
     async def current_revision(self) -> int:
+        """Return the newest revision of the storage, read from shared memory. Raises StorageUnavailable."""
         self._check_open()
         return self._words[frames.NEWEST]
 
     @property
     def compact_revision(self) -> int:
+        """Return the last compaction, read from shared memory."""
         return self._words[frames.COMPACTED]
 
     @property
     def refusal(self) -> str:
+        """Return why the process with the storage accepts no writes, or why the connection has ended, else ""."""
         return self._refusal
 
     async def is_stale(self, key: str) -> bool:
+        """Return False, as values are stored as given."""
         return False
 
     # Received frames
@@ -186,6 +191,7 @@ class SharedStorage:
     # Reading
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """Ask the process with the storage for a value. Raises Compacted, FutureRevision, StorageUnavailable."""
         number = self._number()
         items, _ = await self._read(number, frames.get(number, key, revision))
         return items[0] if items else None
@@ -193,6 +199,7 @@ class SharedStorage:
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
+        """Ask the process with the storage for a range. Raises Compacted, FutureRevision, StorageUnavailable."""
         number = self._number()
         request = frames.range_of(number, prefix, start, limit, revision, count=count)
         items, end = await self._read(number, request)
@@ -217,12 +224,14 @@ class SharedStorage:
     # Writing
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        """Send a create to the process with the storage. Raises KeyExists, StorageUnavailable."""
         check_write(key, value)
         event = await self._write(key, value, 0, ttl)
         assert event.current is not None
         return event.current
 
     async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        """Send an update to the process with the storage. Raises Conflict, StorageUnavailable."""
         check_write(key, value)
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
@@ -231,6 +240,7 @@ class SharedStorage:
         return event.current
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Send a delete to the process with the storage. Raises Conflict, StorageUnavailable."""
         check_write(key, None)
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
@@ -265,6 +275,11 @@ class SharedStorage:
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
+        """Register the subscriber in this process; the process with the storage replays older events.
+
+        Waits for a revision that the storage has, but this process not yet. Raises Compacted, FutureRevision,
+        StorageUnavailable.
+        """
         self._check_open()
         if after_revision > self._revision:
             if after_revision > self.newest:
@@ -295,6 +310,7 @@ class SharedStorage:
         registration.release()
 
     async def wait_until(self, revision: int) -> None:
+        """Wait until the events up to the revision have reached this process. Raises StorageUnavailable."""
         self._check_open()
         if revision > self._revision:
             await self._progress.wait(revision)
@@ -314,6 +330,7 @@ class SharedStorage:
     # Maintenance
 
     async def compact(self, revision: int) -> None:
+        """Let the process with the storage compact. Raises Compacted, FutureRevision, StorageUnavailable."""
         number = self._number()
         await self._call(number, frames.compact(number, revision))
 

@@ -164,32 +164,39 @@ class SQLiteStorage:
     seals = False
 
     async def is_stale(self, key: str) -> bool:
+        """Return False, as values are stored as given."""
         return False
 
     @property
     def revision(self) -> int:
+        """Return the newest revision that is durable and delivered."""
         return self._revision
 
     async def current_revision(self) -> int:
+        """Return the same as `revision`, as nobody else writes."""
         return self._revision
 
     @property
     def compact_revision(self) -> int:
+        """Return the revision of the last compaction, 0 without one."""
         return self._compact_revision
 
     @property
     def refusal(self) -> str:
+        """Return why no write is accepted until a restart: a failed disk, replaced files, a closed store; else ""."""
         return self._refusal
 
     # Writes
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        """Create a key in the next batch of writes, which share one transaction. Raises KeyExists, StorageUnavailable."""
         check_write(key, value)
         event = await self._write(key, value, 0, ttl)
         assert event.current is not None
         return event.current
 
     async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        """Replace a value in the next batch of writes. Raises Conflict, StorageUnavailable."""
         check_write(key, value)
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
@@ -198,6 +205,7 @@ class SQLiteStorage:
         return event.current
 
     async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Delete a key in the next batch of writes. Raises Conflict, StorageUnavailable."""
         check_write(key, None)
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
@@ -301,11 +309,14 @@ class SQLiteStorage:
     # Reads
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """Return the value of a key, read in a thread. Raises Compacted, FutureRevision, StorageUnavailable."""
         return await self._read(revision, lambda log, at: log.get(key, at))
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
     ) -> Range:
+        """Return a range, read in a thread. Raises Compacted, FutureRevision, StorageUnavailable."""
+
         def read(log: Log, at: int) -> Range:
             items, more = log.range(prefix, start, limit, at)
             total = -1
@@ -348,6 +359,7 @@ class SQLiteStorage:
     async def subscribe(
         self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
     ) -> Subscription:
+        """Register the subscriber and replay stored events. Raises Compacted, FutureRevision, StorageUnavailable."""
         self._check_open()
         if after_revision > self._revision:
             raise FutureRevision(after_revision, self._revision)
@@ -379,6 +391,7 @@ class SQLiteStorage:
         registration.release()
 
     async def wait_until(self, revision: int) -> None:
+        """Wait for a future revision. Raises StorageUnavailable once the store is closed."""
         self._check_open()
         if revision > self._revision:
             await self._progress.wait(revision)
@@ -386,6 +399,10 @@ class SQLiteStorage:
     # Maintenance
 
     async def compact(self, revision: int) -> None:
+        """Remove old rows and free pages, in slices between which others write.
+
+        Raises Compacted, FutureRevision, and StorageUnavailable if SQLite fails.
+        """
         self._check_open()
         if revision > self._revision:
             raise FutureRevision(revision, self._revision)
@@ -450,6 +467,7 @@ class SQLiteStorage:
             logger.warning("%s was not checked to its end: %s", self._path, error)
 
     async def close(self) -> None:
+        """Finish the accepted writes and close the files, once for all callers."""
         if self._closed is None:
             self._closed = Flight(self._shut_down)
         await self._closed

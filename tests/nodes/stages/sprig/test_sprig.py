@@ -37,6 +37,17 @@ def test_chance_repeats_itself_with_its_seed() -> None:
 
 
 @pytest.mark.parametrize(
+    "use",
+    ["{{ $d }}", "{{ toJson $d }}", '{{ printf "%s" $d }}', "{{ print $d }}", "{{ deepEqual $d $e }}"],
+)
+def test_a_map_that_contains_itself_is_refused_where_it_is_used(use: str) -> None:
+    maps = '{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ $e := dict }}{{ $_ := set $e "a" $e }}'
+    assert Template(maps, SPRIG).render(None) == ""
+    with pytest.raises(TemplateError, match="nested too deeply"):
+        Template(maps + use, SPRIG).render(None)
+
+
+@pytest.mark.parametrize(
     "template",
     [
         '{{ repeat 999999999 "a" }}',

@@ -46,6 +46,8 @@ class Evaluation:
             self._walk(nodes, data, [("$", data)])
         except TemplateError as error:
             raise TemplateError(f"line {self._line}: {error}") from None
+        except RecursionError:  # a map that contains itself, or too many levels of maps and lists
+            raise TemplateError(f"line {self._line}: a value that is nested too deeply") from None
         return "".join(self._written)
 
     # Nodes

@@ -174,6 +174,10 @@ class EnvelopeTransformer:
         """The seeds that the plugin is unwrapping."""
 
     def seal(self, value: bytes, path: bytes) -> bytes:
+        """Return the value encrypted with the present seed, followed by the wrapped seed.
+
+        Raises TransformError if no seed is there or its time is over.
+        """
         active_seed = self._state()
         if self._current.clock() > self._current.expires:
             raise TransformError(
@@ -186,6 +190,10 @@ class EnvelopeTransformer:
         return proto.encode([(1, data)]) + active_seed.after_data
 
     def open(self, stored: bytes, path: bytes) -> Opened:
+        """Return the value, which is stale if its seed was wrapped by another key of the plugin, or is of another type.
+
+        Raises NeedsKey if the plugin has to unwrap the seed first, and TransformError.
+        """
         found = EncryptedObject.decode(stored)
         active_seed = self._state()
         fingerprint = _fingerprint(found.source, found.source_type)

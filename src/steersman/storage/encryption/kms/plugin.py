@@ -67,15 +67,18 @@ class RemotePlugin:
         )
 
     async def status(self) -> Status:
+        """Call `Status`; long texts are cut."""
         fields = await self._call("Status", b"")
         version, healthz, key_id = _read(lambda: [proto.text_of(fields, number) for number in (1, 2, 3)])
         return Status(version[:_LONGEST], healthz[:_LONGEST], key_id)
 
     async def encrypt(self, plaintext: bytes, uid: str) -> Wrapped:
+        """Call `Encrypt`."""
         fields = await self._call("Encrypt", proto.encode([(1, plaintext), (2, uid)]))
         return _read(lambda: Wrapped(proto.bytes_of(fields, 1), proto.text_of(fields, 2), proto.map_of(fields, 3)))
 
     async def decrypt(self, wrapped: Wrapped, uid: str) -> bytes:
+        """Call `Decrypt`."""
         request = proto.encode(
             [(1, wrapped.ciphertext), (2, uid), (3, wrapped.key_id), *proto.encode_map(4, wrapped.annotations)]
         )
@@ -90,6 +93,7 @@ class RemotePlugin:
         return _read(lambda: proto.decode(answer))
 
     async def close(self) -> None:
+        """Close the channel to the socket."""
         await self._channel.close()
 
 
