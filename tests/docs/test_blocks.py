@@ -17,6 +17,8 @@ PLAYED = {
     "docs/up.md": READ,
     "docs/etcd.md": READ,
     "docs/envtest.md": READ,
+    "docs/test-ci.md": READ,
+    "docs/test-java-rust.md": READ,
     "docs/library.md": "tests/e2e/test_library_tutorial.py",
     "docs/webhooks.md": READ,
     "docs/upgrading.md": READ,
@@ -28,7 +30,6 @@ PLAYED = {
 }
 """Test that runs the commands of each document."""
 NOT_PLAYED = {
-    "docs/testing.md": r'eval "\$\(steersman envtest .*|go test .*',  # test_testing_examples.py runs the program in Go
     "docs/workers.md": r"python -m bench\..*",
     "bench/README.md": r"make .*|\. \.venv.*|python .*bench.*|cd bench/load|\./load .*",
 }

@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md run as they stand."""
+"""The examples of the pages about tests in Python, Go and Java run as they are printed."""
 
 from __future__ import annotations
 
@@ -16,22 +16,29 @@ from tests.docs.markdown_documents import ROOT, Document
 from tests.e2e.go_programs import find_go
 
 DOCUMENT = Document(ROOT / "docs" / "testing.md")
+GO = Document(ROOT / "docs" / "envtest.md")
+JAVA = Document(ROOT / "docs" / "test-java-rust.md")
 EXAMPLES = DOCUMENT.blocks("python")
+WARNS = re.compile(r"from (kopf|kr8s)\b")
+"""Imports of packages that warn of their own connections, or of a new version of Kubernetes."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
-    """An example is run as a program, or with pytest if its first line names a file of tests."""
-    for block in DOCUMENT.blocks("yaml"):
-        path = tmp_path / block.partition("\n")[0].removeprefix("# ")
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(block)
+    """An example is run as a program, or with pytest if its first line names a file of tests.
+
+    All files that the page names are beside it.
+    """
+    for block in (*DOCUMENT.blocks("yaml"), *EXAMPLES):
+        if (named := re.match(r"# ([\w/]+\.\w+)\n", block)) is not None:
+            path = tmp_path / named[1]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block)
     arguments = ["-c", EXAMPLES[number]]
-    named = re.match(r"# (test_\w+\.py)\n", EXAMPLES[number])
-    if named is not None:
-        (tmp_path / named[1]).write_text(EXAMPLES[number])
-        arguments = ["-m", "pytest", "--strict-markers", "-p", "no:asyncio", "-W", "error"]
+    if (test := re.match(r"# (test_\w+\.py)\n", EXAMPLES[number])) is not None:
+        strict = [] if WARNS.search(EXAMPLES[number]) else ["-W", "error"]
+        arguments = ["-m", "pytest", "--strict-markers", "-p", "no:asyncio", *strict, test[1]]
     done = subprocess.run(
         [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
@@ -39,26 +46,45 @@ def test_an_example_runs(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_in_go_runs(tmp_path: Path) -> None:
-    """The example runs in the module of the end-to-end tests, which has its dependencies."""
-    go = find_go()
-    if go is None:
-        pytest.skip("no Go on this machine: put it in PATH, or name it in $GO")
-    for name in ("go.mod", "go.sum"):
-        shutil.copy(ROOT / "tests" / "e2e" / "envtest" / name, tmp_path)
-    (example,) = DOCUMENT.blocks("go")
+def test_the_example_in_go_runs_by_the_make_target(tmp_path: Path) -> None:
+    """The example runs in a module with the dependencies of the end-to-end tests, and with pods, which it needs."""
+    go, make = find_go(), shutil.which("make")
+    if go is None or make is None:
+        pytest.skip("no Go, or no make, on this machine: put it in PATH, or name it in $GO")
+    module = ROOT / "tests" / "e2e" / "envtest"
+    shutil.copy(module / "go.sum", tmp_path)
+    # The target leaves out packages whose path has /e2e.
+    (tmp_path / "go.mod").write_text(re.sub(r"^module .*", "module example", (module / "go.mod").read_text()))
+    (example,) = GO.blocks("go")
     (tmp_path / "rollout_test.go").write_text(example)
-    programs = assets.make(tmp_path / "home", 1)
+    (target,) = GO.blocks("makefile")
+    assert "$(shell steersman envtest)" in target
+    target = target.replace("steersman envtest", "steersman envtest --cluster")
+    (tmp_path / "Makefile").write_text(f"{target}\nmanifests generate fmt vet:\n")
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.path.dirname(go), os.environ["PATH"]])
     done = subprocess.run(
-        [go, "test", "-count=1", "."],
+        [make, "test"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=900,
         check=False,
-        env={**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "KUBEBUILDER_ASSETS": str(programs)},
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "TEST_ASSET_"))},
+            "GOTOOLCHAIN": "local",
+            "CGO_ENABLED": "0",
+            "PATH": path,
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "GOCACHE": _go_cache(go),
+        },
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ok\s+example\b", done.stdout, re.MULTILINE), done.stdout
+
+
+def _go_cache(go: str) -> str:
+    """Return Go's own cache, which is in the user's cache folder unless it is named."""
+    return subprocess.run([go, "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.mark.slow
@@ -70,7 +96,7 @@ def test_the_example_in_java_runs(tmp_path: Path) -> None:
     tests = tmp_path / "src" / "test" / "java"
     tests.mkdir(parents=True)
     shutil.copy(Path(__file__).parent / "java" / "pom.xml", tmp_path)
-    (example,) = DOCUMENT.blocks("java")
+    (example,) = JAVA.blocks("java")
     (tests / "RolloutTest.java").write_text(example)
     programs = assets.make(tmp_path / "home", 1)
     done = subprocess.run(
@@ -92,5 +118,4 @@ def test_the_example_in_java_runs(tmp_path: Path) -> None:
 def test_every_name_that_is_public_is_told_of() -> None:
     from steersman import testing
 
-    text = Document(ROOT / "docs" / "testing.md").text
-    assert [name for name in testing.__all__ if name not in text] == []
+    assert [name for name in testing.__all__ if name not in DOCUMENT.text] == []

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 INSTALLS = {
     r"make (install|up|test)|\. \.venv|python -m venv|pip install": "these tests run where it is installed",
     r"go test|USE_EXISTING_CLUSTER": "there is no module of Go: tests/e2e/test_envtest.py has",
+    r"mvn test": "there is no project of Maven: tests/docs/test_testing_examples.py makes one",
 }
 Reads = Callable[..., Reader]
 
@@ -98,6 +99,14 @@ def test_the_page_about_the_data_folder(reader: Reads) -> None:
 
 def test_the_guide_of_envtest(reader: Reads) -> None:
     reader(INSTALLS, {each: str(free_port()) for each in ("2379", "6443")}).read(Document(ROOT / "docs" / "envtest.md"))
+
+
+def test_the_page_about_java_and_rust(reader: Reads) -> None:
+    reader(INSTALLS).read(Document(ROOT / "docs" / "test-java-rust.md"))
+
+
+def test_the_page_about_ci(reader: Reads) -> None:
+    reader(INSTALLS).read(Document(ROOT / "docs" / "test-ci.md"))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
