@@ -36,6 +36,12 @@ def test_chance_repeats_itself_with_its_seed() -> None:
     assert 3 <= int(number) < 9
 
 
+@pytest.mark.parametrize("name", ["pick", "omit"])
+def test_keys_of_maps_are_strings(name: str) -> None:
+    with pytest.raises(TemplateError, match=f"{name}: wrong type for value; expected string"):
+        Template(f'{{{{ {name} (dict "a" 1) (dict) }}}}', SPRIG).render(None)
+
+
 @pytest.mark.parametrize(
     "use",
     ["{{ $d }}", "{{ toJson $d }}", '{{ printf "%s" $d }}', "{{ print $d }}", "{{ deepEqual $d $e }}"],

@@ -119,12 +119,13 @@ def _values(given: Value) -> list[Value]:
 
 
 def _pick(given: Value, *keys: Value) -> dict[str, Value]:
-    found = _map(given, "pick")
-    return {key: found[key] for key in keys if key in found}
+    found, names = _map(given, "pick"), [text(key, "pick") for key in keys]
+    return {name: found[name] for name in names if name in found}
 
 
 def _omit(given: Value, *keys: Value) -> dict[str, Value]:
-    return {key: value for key, value in _map(given, "omit").items() if key not in keys}
+    names = {text(key, "omit") for key in keys}
+    return {key: value for key, value in _map(given, "omit").items() if key not in names}
 
 
 def _pluck(key: Value, *maps: Value) -> list[Value]:
