@@ -15,6 +15,9 @@ READ = "tests/e2e/test_documents_as_read.py"
 PLAYED = {
     "README.md": READ,
     "docs/up.md": READ,
+    "docs/up-nodes.md": READ,
+    "docs/up-containers.md": READ,
+    "docs/controllers.md": READ,
     "docs/etcd.md": READ,
     "docs/envtest.md": READ,
     "docs/test-ci.md": READ,
@@ -100,7 +103,7 @@ def test_a_reader_finds_what_is_not_as_it_is_told(tmp_path: Path) -> None:
 def test_the_files_of_clusters_that_are_shown_can_be_read(tmp_path: Path) -> None:
     """Each file is read with the files and folders that it names."""
     read = 0
-    for block in Document(ROOT / "docs" / "up.md").blocks("yaml"):
+    for block in Document(ROOT / "docs" / "up-nodes.md").blocks("yaml"):
         if not block.startswith("nodes:"):
             continue
         for name in re.findall(r"[\w/.-]+(?:/|\.yaml)(?=[,\]])", block):
@@ -111,4 +114,4 @@ def test_the_files_of_clusters_that_are_shown_can_be_read(tmp_path: Path) -> Non
         (file := tmp_path / "cluster.yaml").write_text(block)
         assert Configuration.load(file).simulated_nodes()
         read += 1
-    assert read >= 2
+    assert read >= 3

@@ -51,8 +51,20 @@ def test_the_tour(reader: Reads) -> None:
 
 
 def test_the_guide_of_clusters(reader: Reads) -> None:
-    reads = reader({**INSTALLS, r"kubectl exec -it": "there is no terminal"}, {"8080": str(free_port())})
-    reads.read(Document(ROOT / "docs" / "up.md"))
+    reader({}).read(Document(ROOT / "docs" / "up.md"))
+
+
+def test_the_page_about_nodes(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "up-nodes.md"))
+
+
+def test_the_page_about_containers(reader: Reads) -> None:
+    reads = reader({r"kubectl exec -it": "there is no terminal"}, {"8080": str(free_port())})
+    reads.read(Document(ROOT / "docs" / "up-containers.md"))
+
+
+def test_the_page_about_controllers(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")

@@ -139,7 +139,7 @@ NFSVolumeSource, PersistentVolumeClaimVolumeSource: readOnly
 LifecycleHandler: httpGet tcpSocket
 Capabilities SELinuxOptions SeccompProfile AppArmorProfile HTTPGetAction HTTPHeader GRPCAction
 """
-"""These affect programs, file systems and networks that are not simulated; docs/up.md says so."""
+"""These affect programs, file systems and networks that are not simulated; docs/up-containers.md says so."""
 
 REPORTED = """
 PodSpec: hostPID hostIPC runtimeClassName resourceClaims
@@ -281,7 +281,7 @@ def test_reported_fields_equal_the_listed_ones() -> None:
 
 
 def test_the_docs_name_reported_fields() -> None:
-    text = (Path(steersman.__file__).parents[2] / "docs" / "up.md").read_text()
+    text = (Path(steersman.__file__).parents[2] / "docs" / "up-containers.md").read_text()
     section = text[text.index("## Fields without effect") :]
     section = section[: section.index("\n## ", 5)]
     names = {each.rpartition(".")[2] for each in all_fields()} | {
