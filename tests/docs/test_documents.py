@@ -189,6 +189,11 @@ def test_floors_are_those_that_import_linter_holds(documents: Documents) -> None
     assert told == held
 
 
+def test_the_picture_of_the_floors_shows_those_of_the_table(documents: Documents) -> None:
+    shown = re.findall(r'<text class="package"[^>]*>(\w+)<', (ROOT / "docs" / "images" / "floors.svg").read_text())
+    assert shown == [name for row in documents["architecture"].table("Floors") for name in re.findall(r"\w+", row[1])]
+
+
 def test_modules_on_the_map_exist(documents: Documents) -> None:
     text = documents["architecture"].text
     names = {file.relative_to(SOURCES).as_posix() for file in SOURCES.rglob("*.py")}
