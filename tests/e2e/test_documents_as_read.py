@@ -111,7 +111,7 @@ def test_the_page_about_ci(reader: Reads) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
 def test_the_guide_of_etcd(reader: Reads) -> None:
-    ports = ("16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
+    ports = ("12379", "12380", "16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
     reads = reader({}, {each: str(free_port()) for each in ports})
     (reads.folder.parent / "programs" / "etcd").symlink_to(program())
     reads.read(Document(ROOT / "docs" / "etcd.md"))
