@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -84,6 +85,22 @@ def test_the_guide_of_security(reader: Reads) -> None:
     stored = b"".join(each.read_bytes() for each in data.glob("steersman.db*"))
     assert b"k8s:enc:secretbox:v1:key1:" in stored
     assert {each.stat().st_mode & 0o077 for each in (reads.folder / "encryption.yaml", *data.glob("*.key"))} == {0}
+
+
+def test_the_page_about_encryption(reader: Reads) -> None:
+    """Neither the database nor its log has the Secret in clear text."""
+    reads = reader({}, {"6443": str(free_port())})
+    reads.read(Document(ROOT / "docs" / "encryption.md"))
+    stored = b"".join(each.read_bytes() for each in (reads.folder / "data").glob("steersman.db*"))
+    assert base64.b64encode(b"secret") not in stored
+
+
+def test_the_page_about_workers(reader: Reads) -> None:
+    reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "workers.md"))
+
+
+def test_the_page_about_logs(reader: Reads) -> None:
+    reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "logs.md"))
 
 
 def test_the_page_about_the_data_folder(reader: Reads) -> None:
