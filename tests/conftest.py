@@ -30,7 +30,7 @@ from tests import durations, failures, first_states, hanging, memoised, reports
 from tests.example_counts import BY_DEFAULT, IN_CI
 
 nesting.raise_recursion_limit()  # as a server does at its start
-# How long examples take to make says how busy the machine is.
+# Generating examples takes longer on a busy machine.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=BY_DEFAULT)
 # CI keeps nothing between runs, and its output is all there is to repeat a failure by.
 settings.register_profile("ci", settings.get_profile("suite"), max_examples=IN_CI, database=None, print_blob=True)

@@ -47,6 +47,17 @@ def test_no_docstring_begins_with_a_riddle(folder: str) -> None:
     assert found == []
 
 
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_comment_begins_with_a_riddle(folder: str) -> None:
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for file in files(folder)
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if line.lstrip().startswith("# ") and RIDDLES.match(line.lstrip()[2:])
+    ]
+    assert found == []
+
+
 def public_names(file: Path) -> Iterator[tuple[str, object]]:
     """Yield the public classes, functions and methods that a module of the package defines."""
     name = ".".join(file.relative_to(ROOT / "src").with_suffix("").parts)

@@ -151,7 +151,6 @@ MADE_BY_HAND = {
     "admission_rules/schema_types.py _types_by_name": "one schema",
     "aggregator/remote_discovery.py _document_cache": "the Services of APIServices",
     "controllers/autoscaling/targets.py _known": "the kinds there are",
-    "controllers/daemon_set/controller.py _waits": "4,096 names of nodes",
     "controlplane/recent_reads.py _entries": "what the cache does not have yet",
     "kinds/custom.py _marks": "the bytes it is made with",
     "net/client/transport.py _pools": "connections, which are bounded",

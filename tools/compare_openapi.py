@@ -242,7 +242,7 @@ def resource_of(spec: Plain, version: Plain) -> Resource[Any]:
     )
 
 
-# What is compared
+# Comparison
 
 
 def comparable(document: Any) -> Any:

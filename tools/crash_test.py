@@ -134,7 +134,7 @@ class Ledger:
                 raise CrashTestFailed(f"{key} is at {held.mod_revision}, {revision} was acknowledged")
             elif held.mod_revision == revision and digest_of(held.value) != expected:
                 raise CrashTestFailed(f"{key} at {revision} is not what was acknowledged")
-        # What was not acknowledged but is there counts from now on.
+        # A write that is found without an acknowledgement counts from now on.
         self.latest = {key: (item.mod_revision, digest_of(item.value)) for key, item in found.items()}
         self.revisions |= {item.mod_revision: key for key, item in found.items()}
         self.newest = self.floor = store.revision

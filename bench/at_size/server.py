@@ -104,7 +104,7 @@ class Server:
             self.process.wait(120)
             self.process = None
 
-    # What it takes
+    # Costs
 
     @property
     def pid(self) -> int:

@@ -57,7 +57,7 @@ async def test_they_work_until_they_are_told_to_stop(command: str, lease: str) -
         assert process.returncode == 0
         told = [json.loads(line)["msg"] for line in said.decode().splitlines()]
         assert f" works on {environment.url}: process={process.pid} kubeconfig={kubeconfig}" in told[0]
-        assert any(each.endswith(f" leads kube-system/{lease}") for each in told)
+        assert any(each.endswith(f" has acquired the lease kube-system/{lease}") for each in told)
         assert told[-1].startswith("ended, after ")
         assert await holder() == ""
         await client.aclose()

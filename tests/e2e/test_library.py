@@ -53,7 +53,7 @@ def test_kubectl_works_on_it(hello: Program) -> None:
     assert hello.kubectl("apply", "-f", "-", stdin=flunder("e", reference="f")).endswith("e created\n")
     assert hello.kubectl("apply", "-f", "-", stdin=flunder("e", reference="g")).endswith("e configured\n")
     assert "Unsupported value" in hello.kubectl("create", "-f", "-", stdin=flunder("h", referenceType="Whale"), code=1)
-    assert "DESCRIPTION:\n    What a flunder refers to." in hello.kubectl("explain", "flunder.spec")
+    assert "DESCRIPTION:\n    Reference to another flunder or to a fischer." in hello.kubectl("explain", "flunder.spec")
     hello.kubectl(
         "patch",
         "fl",

@@ -217,7 +217,7 @@ def test_kube_apiserver_serves_it_to_its_users(cluster: Cluster) -> None:
     assert [line.split()[:2] for line in shown] == [["a", "b"], ["c", "d"], ["e", "f"]]
     old = json.loads(cluster.kubectl("get", "flunders.v1alpha1.wardle.example.com", "a", "-o", "json"))
     assert old["spec"] == {"reference": "b", "referenceType": "Flunder"}
-    assert "What a flunder refers to" in cluster.explained("flunder.spec")
+    assert "Reference of a flunder to another flunder or to a fischer" in cluster.explained("flunder.spec")
 
     refused = cluster.kubectl("get", "flunders", user="alice", code=1)
     assert 'User "alice" cannot list resource "flunders" in API group "wardle.example.com"' in refused

@@ -194,7 +194,7 @@ async def test_pages_cover_a_range_at_one_revision_while_it_changes(store: Stora
         keys += [item.key for item in page.items]
         more = page.more
         start = keys[-1] + "\0"
-        # What follows is deleted, changed, and added to behind the reader's back.
+        # The next keys are deleted, changed and added behind the reader's back.
         await store.delete(keys[0], expected_revision=revisions[keys[0]])
         await store.create(f"{PODS}ns/{len(keys):04}-new", b"2")
         revisions[keys[0]] = (await store.create(keys[0], b"3")).mod_revision

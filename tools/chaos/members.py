@@ -242,7 +242,7 @@ class Cluster:
         for proxy in self.proxies:
             await proxy.close()
 
-    # What is done to it
+    # Faults
 
     def restart(self, member: Member) -> None:
         """Starts one again that was killed."""

@@ -93,7 +93,7 @@ class Work:
             patch = {"metadata": {"annotations": {UNREACHABLE: None}}, "spec": {"unschedulable": None}}
             self._ask(client, "PATCH", f"/api/v1/nodes/{node}", patch)
 
-    # What is done
+    # Actions
 
     def _make_namespace(self, client: BlockingClient) -> None:
         name = self._name("ns")

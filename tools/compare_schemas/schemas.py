@@ -201,7 +201,7 @@ def _nested(random: Random, structural: Schema) -> Schema:
     return out | ({"properties": {name: _nested(random, properties[name]) for name in names}} if names else {})
 
 
-# What a definition may not have
+# Members that a definition must not have
 
 _ODD: Final[tuple[Schema, ...]] = (
     {"type": "null"},

@@ -210,7 +210,7 @@ def _is_judged(found: Any) -> bool:
     return conditions.get("Established") == "True" or is_refused or (isinstance(found, dict) and "code" in found)
 
 
-# What is changed
+# Changes
 
 
 def _spec_schema(random: Random, spec: Body) -> Body:

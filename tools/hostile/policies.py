@@ -85,7 +85,7 @@ def _operations(size: int, value: str) -> str:
 
 
 SHAPES: Final[Mapping[str, Shape]] = {
-    # What costs little and does much
+    # Cheap expressions with large results
     "equal-doubled": _of_doubled("LAST == OTHER"),
     "in-doubled": _of_doubled("LAST in [OTHER]"),
     "format-doubled": _of_doubled("'%s'.format([LAST]) == ''"),

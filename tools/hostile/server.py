@@ -111,7 +111,7 @@ class AttackedServer:
         self._stop()
         self._folder.cleanup()
 
-    # What cases need
+    # Needs of cases
 
     def ask(self, request: Request) -> tuple[int, bytes]:
         """Status (0 for none) and body of an ordinary request."""
@@ -149,7 +149,7 @@ class AttackedServer:
             answer = Answer(())
         seconds = time.monotonic() - began
         marks = self._marks()
-        # What goes on in threads after the answer; and the heartbeat that tells of the last hold, which comes after the
+        # Work in threads after the answer, and the heartbeat that tells of the last hold, which comes after the
         # ping that waited for it is answered, but before the next one is.
         time.sleep(_SETTLING + lasting)
         marks += self._marks() if None not in marks else [None, None]

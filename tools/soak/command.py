@@ -100,7 +100,7 @@ class Crowd:
     def _member(self, number: int) -> tuple[Kind, Informer]:
         chance = random.Random(self._chance.random())
         kind = KINDS[number % len(KINDS)]
-        # Of four of a kind: two follow all of it, one selects by field if it can, one by label.
+        # Four informers of each kind: two follow all of it, one selects by field if it can, one by label.
         turn = number // len(KINDS) % 4
         path = kind.path("" if turn < 2 else chance.choice(["", *NAMESPACES]))
         scope = Scope(path, kind.api_version, kind.kind, metadata_only=number % 4 == 3)

@@ -268,7 +268,7 @@ class Informer:
                 self._counts[f"answers {refusal.code}"] += 1
             await asyncio.sleep(BACKOFF * self._chance.uniform(0.5, 1.5))
 
-    # What there is
+    # State
 
     async def _begin(self) -> None:
         """A list, or the first events of a watch; if they are of a version that is gone, once more without one."""
@@ -362,7 +362,7 @@ class Informer:
                 raise ConnectionLost("the watch ended before all that there is was told")
             await self._follow(events)
 
-    # What happens
+    # Events
 
     async def _watch_on(self) -> None:
         """Watches, each from where the one before ended, until one fails."""

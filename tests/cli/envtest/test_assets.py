@@ -34,7 +34,7 @@ def test_the_folder_is_below_the_users_cache_and_named_by_the_version(cache: Pat
     assert folder.is_relative_to(cache / "steersman" / "envtest")
     version, k8s, release = folder.relative_to(cache / "steersman" / "envtest").parts
     assert version.startswith(f"{steersman.__version__}-")
-    # Where jenvtest and kube-api-test look below their folder.
+    # Paths at which jenvtest and kube-api-test look below their folder.
     assert k8s == "k8s"
     assert re.fullmatch(r"1\.36\.\d+-(linux|darwin)-(amd64|arm64)", release)
     assert all(os.access(folder / name, os.X_OK) for name in ("kube-apiserver", "etcd"))

@@ -91,7 +91,7 @@ def test_what_is_ended_has_the_file_locked(tmp_path: Path) -> None:
 def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
     folder = str(tmp_path)
     where = ("--data-dir", folder)
-    assert "no cluster runs" in run("status", *where, code=1)
+    assert "no cluster or server is running" in run("status", *where, code=1)
     ready = run("up", *where, "--secure-port=0", "--nodes=2", "--detach")
     assert ready.startswith("ready url=https://127.0.0.1:")
     assert ready.endswith(f" log={folder}/up.log\n")
@@ -109,7 +109,7 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
             assert f"a cluster or a server is already running in {folder}, as process {process.pid}" in said
     finally:
         assert run("down", *where) == "ended\n"
-    assert "no cluster runs" in run("down", *where, code=1)
+    assert "no cluster or server is running" in run("down", *where, code=1)
 
 
 @pytest.mark.slow

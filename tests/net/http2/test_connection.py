@@ -67,7 +67,7 @@ async def test_repeated_requests_are_each_seen_as_sent(
 
     client = await http2(await serve(handler))
     token = ("authorization", "Bearer t")
-    # The same fields become one-byte references; another request between them moves the references.
+    # Repeated fields become one-byte references; another request between them moves the references.
     paths = ["/a", "/a", "/a", "/b", "/a", "/b", "/b", "/a", "/a"]
     streams = [client.request("GET", path, token) for path in paths]
     answers = await client.answers(*streams)

@@ -402,7 +402,7 @@ async def test_a_failed_commit_fails_every_write_in_it_and_changes_nothing(
     assert {type(result) for result in results} == {StorageUnavailable}
     assert "full" in str(results[0])
     assert (store.revision, await store.get("/a"), log.revisions) == (2, first, [2])
-    # What fits is written still, with the revision that the failed ones did not use.
+    # A write that fits is still made, with the revision that the failed ones did not use.
     assert (await store.update("/a", b"2", expected_revision=2)).mod_revision == 3
     await store.close()
     store = await open_quiet(path)

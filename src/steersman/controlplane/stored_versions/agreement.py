@@ -124,7 +124,7 @@ class Agreement:
         reads = {name: list(form.names) for name, form in self._forms.items()}
         await self._records.announce(Server(version=self._version, reads=reads, writes=self._published))
 
-    # What is written
+    # Written state
 
     async def _agree(self) -> tuple[Store, int]:
         """Switch to versions that all servers can read; return the store's record after that and its revision."""

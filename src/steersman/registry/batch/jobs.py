@@ -50,7 +50,7 @@ def set_defaults(job: Job) -> None:
     if spec.backoff_limit is None:
         spec.backoff_limit = 6 if spec.backoff_limit_per_index is None else 2**31 - 1
     if spec.template.metadata.labels and not job.metadata.labels:
-        # The same dict, so that prepare_for_create can see that the labels are not the client's own.
+        # The dict itself is kept, so that prepare_for_create can see that the labels are not the client's own.
         job.metadata.labels = spec.template.metadata.labels
     spec.completion_mode = spec.completion_mode or "NonIndexed"
     if spec.suspend is None:
