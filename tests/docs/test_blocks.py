@@ -18,7 +18,10 @@ PLAYED = {
     "docs/up-nodes.md": READ,
     "docs/up-containers.md": READ,
     "docs/controllers.md": READ,
+    "docs/encryption.md": READ,
     "docs/etcd.md": READ,
+    "docs/logs.md": READ,
+    "docs/workers.md": READ,
     "docs/envtest.md": READ,
     "docs/test-ci.md": READ,
     "docs/test-java-rust.md": READ,
@@ -33,7 +36,6 @@ PLAYED = {
 }
 """Test that runs the commands of each document."""
 NOT_PLAYED = {
-    "docs/workers.md": r"python -m bench\..*",
     "bench/README.md": r"make .*|\. \.venv.*|python .*bench.*|cd bench/load|\./load .*",
 }
 """Documents with commands that take minutes or need the reader's programs, with a pattern of all their commands."""

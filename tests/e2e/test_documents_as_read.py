@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -98,6 +99,22 @@ def test_the_guide_of_security(reader: Reads) -> None:
     assert {each.stat().st_mode & 0o077 for each in (reads.folder / "encryption.yaml", *data.glob("*.key"))} == {0}
 
 
+def test_the_page_about_encryption(reader: Reads) -> None:
+    """Neither the database nor its log has the Secret in clear text."""
+    reads = reader({}, {"6443": str(free_port())})
+    reads.read(Document(ROOT / "docs" / "encryption.md"))
+    stored = b"".join(each.read_bytes() for each in (reads.folder / "data").glob("steersman.db*"))
+    assert base64.b64encode(b"secret") not in stored
+
+
+def test_the_page_about_workers(reader: Reads) -> None:
+    reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "workers.md"))
+
+
+def test_the_page_about_logs(reader: Reads) -> None:
+    reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "logs.md"))
+
+
 def test_the_page_about_the_data_folder(reader: Reads) -> None:
     """Its table has every file that a server makes."""
     document = Document(ROOT / "docs" / "data-folder.md")
@@ -123,7 +140,7 @@ def test_the_page_about_ci(reader: Reads) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
 def test_the_guide_of_etcd(reader: Reads) -> None:
-    ports = ("16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
+    ports = ("12379", "12380", "16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
     reads = reader({}, {each: str(free_port()) for each in ports})
     (reads.folder.parent / "programs" / "etcd").symlink_to(program())
     reads.read(Document(ROOT / "docs" / "etcd.md"))
