@@ -17,7 +17,7 @@ SIZES = ((1_000, 2_000), (3 << 20, 5))
 
 
 def providers() -> dict[str, Transformer]:
-    """As a configuration makes them."""
+    """Return the transformers that a configuration makes, by provider."""
     metrics = TransformationMetrics()
 
     def keyed(cipher: Transformer) -> Transformer:

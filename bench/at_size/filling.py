@@ -26,7 +26,7 @@ _NODE: Final = "node-000000"
 _NUMBER: Final = "00000001"
 _UID: Final = "-0000-4000-8000-"
 _KINDS: Final = ("pods", "minions", "events")
-"""As keys name them. Those of pods come first, as their uids say, which those of involved objects do too."""
+"""Kinds by their names in keys. The index of a kind is part of the uids of its objects; events refer to pods."""
 _ROWS: Final = 5_000
 _OPERATIONS: Final = 128
 """Operations of one etcd transaction, the default maximum."""

@@ -77,7 +77,7 @@ async def test_what_a_file_begins_with_runs_on_the_nodes_that_it_names(tmp_path:
 async def test_a_cluster_is_brought_back_whether_it_rests_or_not(
     rests: bool, keys_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the cluster is busy, controllers, scheduler and nodes are restarted.
+    """Controllers, scheduler and nodes of a busy cluster are restarted.
 
     Nothing of their earlier state may be left.
     """

@@ -27,7 +27,7 @@ from steersman.net.message import BodyAborted
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
 from steersman.rest.strategy import Strategy
-from steersman.storage.cache import cacher
+from steersman.storage.cache import replay
 from steersman.work.offloading import Account
 from steersman.work.threads import WorkerThreads
 from tests.endpoints.small_server import Answer, SmallServer, Watch
@@ -343,7 +343,7 @@ async def test_a_watch_that_goes_on_from_long_ago_is_told_more_than_may_wait(
 ) -> None:
     monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
     monkeypatch.setattr(watch_module, "BUFFER_LIMIT", 20_000)
-    monkeypatch.setattr(cacher, "_REPLAY_BYTES", 1_000)
+    monkeypatch.setattr(replay, "SLICE_BYTES", 1_000)
     for number in range(10):
         await noting.ask("POST", NOTES, as_json({"metadata": {"name": f"n{number}"}, "data": {"key": "x" * 5_000}}))
     watch = Watch(await noting.open("GET", f"{NOTES}?watch=1&resourceVersion=1", accept=TABLE))

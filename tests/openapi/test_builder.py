@@ -23,7 +23,7 @@ PODS = "/api/v1/namespaces/{namespace}/pods"
 
 
 def undescribed(value: Any, *, named: bool = False) -> Any:
-    """As tools/record_documents.py records documents."""
+    """Return a document in the form in which tools/record_documents.py records it."""
     if isinstance(value, list):
         return [undescribed(each) for each in value]
     if not isinstance(value, dict):

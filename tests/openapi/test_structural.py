@@ -20,7 +20,7 @@ DEEP = 490
 
 
 def published(schema: Any, *, v2: bool = False) -> Any:
-    """As it is sent: 1 and 1.0 differ."""
+    """Return the encoded value, in which 1 and 1.0 differ."""
     return json.loads(encode(PublishedSchemas(v2=v2).schema(schema)), parse_float="float {}".format)
 
 

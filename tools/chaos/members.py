@@ -54,7 +54,7 @@ class Member:
         self.port, self._peer_port = free_port(), free_port()
         self.peers = self.proxied(self._peer_port, wires)
         self.id = ""
-        """As its peers know it: hexadecimal."""
+        """Hexadecimal ID by which its peers know the member."""
         self._process: subprocess.Popen[bytes] | None = None
         self._disk = folder.with_name(f"{folder.name}-disk") if own_disk else None
 

@@ -29,7 +29,7 @@ class Server(ServerProcess):
         self.name = f"server {number}"
 
     def launch(self) -> None:
-        """As that of every server; what it did before is known then."""
+        """Launch the server, after the journal of its earlier writes has been read."""
         if self.power is not None:
             self.power.catch_up()
         super().launch()

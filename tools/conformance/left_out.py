@@ -14,7 +14,7 @@ class LeftOut:
     """Tests that are not run: those whose names match one of some regular expressions."""
 
     why: str
-    """As the documents say it."""
+    """Reason, in the words of the documents."""
     tests: tuple[str, ...]
 
 

@@ -74,7 +74,7 @@ def _nested(inner: Plain, wrap: Callable[[Plain], Plain], count: int) -> Plain:
 
 
 def _deep(wrap: Callable[[Plain], Plain], each: int) -> Shape:
-    """As deep as a body may be; `each` is how many levels one schema in another takes."""
+    """Return a schema nested as deeply as a body may be; one schema in another takes `each` levels."""
     return lambda size: {"schema": _nested(_text(), wrap, min(size // 40, 480 // each))}
 
 

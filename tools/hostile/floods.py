@@ -217,7 +217,7 @@ _HTTP2: Final[dict[str, Callable[[int], bytes]]] = {
 # Answers that nobody reads
 
 _STREAMS: Final = 100
-"""As many as a connection may have open."""
+"""Streams that a connection may have open."""
 
 
 def _anonymous(path: str) -> bytes:

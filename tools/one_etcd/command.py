@@ -36,7 +36,7 @@ _USUAL: Final = (
     "--enable-aggregator-routing=true",
     "--disable-admission-plugins=ServiceAccount",
 )
-"""As those of bench/reference; the last one is off as nobody makes accounts."""
+"""Flags of the servers, those of bench/reference. Without accounts the plugin ServiceAccount is off."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

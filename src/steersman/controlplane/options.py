@@ -239,7 +239,7 @@ class Options(AuditOptions):
     kubelet_port: int = KUBELETS(10250, read.port, "port of kubelets whose nodes have none")
     kubelet_read_only_port: int = KUBELETS(10255, read.port, "has no effect")
     kubelet_timeout: float = KUBELETS(5.0, read.seconds, "has no effect")
-    """As upstream, the two flags above are unused: streams have no time limit, and connecting has its own."""
+    """Unused, as is `kubelet_read_only_port`, also upstream: streams have no time limit, and connecting has its own."""
     proxy_client_cert_file: str = AGGREGATION("", read.file, "client certificate for aggregated servers, PEM")
     proxy_client_key_file: str = AGGREGATION("", read.file, "key of --proxy-client-cert-file")
     enable_aggregator_routing: bool = AGGREGATION(

@@ -37,7 +37,7 @@ class Running:
             task.cancel(self._message)
 
     def cancel(self, msg: Any = None) -> bool:
-        """As Task.cancel()."""
+        """Request the cancellation of the work (`Task.cancel`)."""
         if self._task is not None:
             return self._task.cancel(msg)
         self._cancelled += 1
@@ -45,22 +45,22 @@ class Running:
         return True
 
     def cancelling(self) -> int:
-        """As Task.cancelling()."""
+        """Return the number of pending cancellation requests (`Task.cancelling`)."""
         return self._cancelled if self._task is None else self._task.cancelling()
 
     def uncancel(self) -> int:
-        """As Task.uncancel()."""
+        """Take back a cancellation request, and return the number of those left (`Task.uncancel`)."""
         if self._task is not None:
             return self._task.uncancel()
         self._cancelled = max(0, self._cancelled - 1)
         return self._cancelled
 
     def done(self) -> bool:
-        """As Task.done()."""
+        """Return True if the work has ended (`Task.done`)."""
         return self._task is not None and self._task.done()
 
     def get_name(self) -> str:
-        """As Task.get_name()."""
+        """Return the name of the task (`Task.get_name`)."""
         return "eager" if self._task is None else self._task.get_name()
 
 

@@ -64,11 +64,11 @@ class Unknown(Enum):
     """Treatment of programs that are not simulated."""
 
     RUN = "run"
-    """A container that uses such a program runs until it is stopped."""
+    """A container that uses an unknown program runs until it is stopped."""
     SUCCEED = "succeed"
-    """Such a program exits with 0 at once."""
+    """An unknown program exits with 0 at once."""
     FAIL = "fail"
-    """Such a program is not found, as if the image did not have it."""
+    """An unknown program is not found, as if the image did not have it."""
 
 
 class Printed(NamedTuple):

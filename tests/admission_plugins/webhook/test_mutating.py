@@ -217,7 +217,7 @@ async def test_an_object_that_becomes_one_of_its_kind_again_is_stored(client: Cl
 async def test_what_an_apply_makes_is_found_by_the_name_that_was_applied_even_if_a_webhook_renames_it(
     client: Client, hook: AdmissionHook
 ) -> None:
-    """As in kube-apiserver; such an object can only be deleted."""
+    """A renamed object can only be deleted, also in kube-apiserver."""
     hook.answers["/r"] = patch({"op": "replace", "path": "/metadata/name", "value": "renamed"})
     await configure(client, MUTATING, hook.webhook("/r", "configmaps"))
     for name in ("a", "b"):

@@ -307,7 +307,7 @@ async def test_questions_that_fail_fail_for_those_who_have_asked_meanwhile(
 
 
 async def test_all_begins_anew_when_etcd_has_gone_back(etcd_process: EtcdProcess) -> None:
-    """As after an etcd that was restored from a backup while servers ran on it."""
+    """The state is that of an etcd that was restored from a backup while servers ran on it."""
     store = await opened(etcd_process)
     cacher = Cacher(store, "/a/", present=lambda value, _: value, body_at=lambda body, _: body)
     for number in range(5):

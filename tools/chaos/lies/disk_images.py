@@ -20,7 +20,7 @@ _RECORD: Final = struct.Struct("=4q")
 
 
 class Kind(IntEnum):
-    """As in lies.c."""
+    """Kinds of journal records, the numbers of lies.c."""
 
     WRITTEN = 1
     SYNCED = 2

@@ -46,7 +46,7 @@ def written(data: bytes) -> bytes:
 
 
 class _Connection:
-    """As much of a connection as a stream wants."""
+    """Connection with the attributes and methods that a stream uses."""
 
     has_capacity, next_id, peer_window = True, 1, 1 << 20
 

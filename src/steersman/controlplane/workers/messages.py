@@ -48,7 +48,7 @@ class Kind(IntEnum):
     """The worker could not start; the body is one line with the reason."""
     END = 4
     REPLACED = 5
-    """As END, for a worker that has been replaced already."""
+    """The worker ends, as with END, and has been replaced already."""
     GATHER = 6
     GATHERED = 7
     SCRAPE = 8

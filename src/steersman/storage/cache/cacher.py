@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from typing import Final, TypeVar
 
@@ -23,6 +23,7 @@ from steersman.storage.cache.index import FieldIndex, ValueOf
 from steersman.storage.cache.loading import Loaded
 from steersman.storage.cache.past_states import PastStates
 from steersman.storage.cache.release import end_watchers, free_entries
+from steersman.storage.cache.replay import replay
 from steersman.storage.cache.sorted_entries import SortedEntries
 from steersman.storage.cache.watcher import (
     Accept,
@@ -33,7 +34,6 @@ from steersman.storage.cache.watcher import (
     Watcher,
     Watchers,
     WatchTooSlow,
-    fail,
 )
 from steersman.storage.cache.window import EventWindow
 from steersman.storage.interface import (
@@ -69,9 +69,6 @@ _LOAD_FAILURES: Final = 5
 """The most failures in a row of a page after others have been read: the read pages are kept, and less is requested."""
 _UNDONE: Final = 200
 """Changes that are undone between two checks of the clock, in some 1 ms."""
-_REPLAY_SLICE: Final = 200
-_REPLAY_BYTES: Final = 256 << 10
-"""Events, and bytes of objects, that a replay delivers in one turn of the event loop."""
 _HISTORY_LIMIT: Final = 10_000
 """The most events before the window that a watch may get; a watch that lacks more must relist."""
 _RELOAD_DELAY: Final = 1.0
@@ -631,55 +628,20 @@ class Cacher:
             self._watchers.add(watcher)
             return watcher
         if after_revision < self._window.start:
-            replay = self._replay_from_storage(watcher, after_revision, now, drain)
+            replaying = self._replay_from_storage(watcher, after_revision, now, drain)
         else:
             changes = [change for change in self._window.since(after_revision) if _concerns(target, change.key)]
             if not changes:
                 self._watchers.add(watcher)
                 return watcher
-            replay = self._replay(watcher, changes, drain)
+            replaying = replay(self._watchers, watcher, changes, drain)
         watcher.hold()
         self._watchers.add(watcher)
-        watcher.replay = asyncio.get_running_loop().create_task(replay)
+        watcher.replay = asyncio.get_running_loop().create_task(replaying)
         return watcher
 
-    async def _replay(self, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
-        """Deliver changes, and the events that arrive meanwhile, in slices; then switch the watcher to live events."""
-        try:
-            await self._deliver_changes(watcher, changes, drain)
-            while watcher.held:
-                await self._deliver_held(watcher, drain)
-        except Exception as error:
-            watcher.replay = None
-            fail(watcher, error)
-            return
-        watcher.release()
-        watcher.replay = None
-
-    async def _deliver_changes(self, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
-        count = size = 0
-        for change in changes:
-            self._watchers.announce_to(watcher, change)
-            count += 1
-            size += change.size + (0 if change.current is None else len(change.current.body))
-            if count == _REPLAY_SLICE or size > _REPLAY_BYTES:
-                count = size = 0
-                await _pause(drain)
-        await _pause(drain)
-
-    async def _deliver_held(self, watcher: Watcher, drain: Drain | None) -> None:
-        count = size = 0
-        for event in watcher.take_held():
-            watcher.deliver_replayed(event)
-            count += 1
-            size += len(event.entry.body)
-            if count == _REPLAY_SLICE or size > _REPLAY_BYTES:
-                count = size = 0
-                await _pause(drain)
-        await _pause(drain)
-
     async def _replay_from_storage(self, watcher: Watcher, after_revision: int, last: int, drain: Drain | None) -> None:
-        """Replay as `_replay` does, from the history in storage up to `last`, for a watch from before the event window."""
+        """Replay as `replay` does, from the history in storage up to `last`, for a watch from before the event window."""
         found: list[Event] = []
 
         def take(events: Sequence[Event]) -> None:
@@ -698,20 +660,13 @@ class Cacher:
             watcher.replay = None
             watcher.end(WatchTooSlow(f"more than {_HISTORY_LIMIT} events since revision {after_revision}"))
             return
-        await self._replay(watcher, map(self._change, found), drain)
+        await replay(self._watchers, watcher, map(self._change, found), drain)
 
     def _change(self, event: Event) -> Change:
         """Return an old event of storage in the form of the event window."""
         previous = self._entry(event.previous) if event.previous is not None else None
         current = self._entry(event.current) if event.current is not None else None
         return Change(event.revision, event.key, previous, current, 0.0)
-
-
-async def _pause(drain: Drain | None) -> None:
-    """Yield to the event loop, and let a watcher process its events."""
-    await asyncio.sleep(0)
-    if drain is not None:
-        await drain()
 
 
 def _concerns(target: str, key: str) -> bool:
