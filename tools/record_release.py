@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import steersman
-from tools.try_wheel import Client
+from tools.try_wheel import Client, Failed, ready_fields
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests/released"
 _STEERSMAN = Path(sys.executable).with_name("steersman")
@@ -103,7 +103,7 @@ def create(client: Client) -> None:
             try:
                 client.ask("POST", path, body)
                 break
-            except Exception:
+            except Failed:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)
@@ -125,11 +125,8 @@ def main() -> None:
         data = folder / "data"
         command: list[str | Path] = [_STEERSMAN, "up", "--nodes=1", "--secure-port=0", f"--data-dir={data}"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
         try:
-            ready = next(line for line in process.stdout if line.startswith("ready "))
-            client = Client(dict(field.split("=", 1) for field in ready.split()[1:])["url"], data)
-            create(client)
+            create(Client(ready_fields(process)["url"], data))
         finally:
             process.terminate()
             process.communicate()
@@ -154,13 +151,8 @@ def served(data: Path) -> Iterator[tuple[str, Any]]:
         f"--data-dir={data}",
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
     try:
-        ready = next((line for line in process.stdout if line.startswith("ready ")), None)
-        if ready is None:
-            raise RuntimeError(f"serve ended with {process.wait()}")
-        client = Client(dict(field.split("=", 1) for field in ready.split()[1:])["url"], data)
-        for path, found in objects_of(client):
+        for path, found in objects_of(Client(ready_fields(process)["url"], data)):
             yield path, found["items"]
     finally:
         process.terminate()

@@ -25,7 +25,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.try_wheel import Client
+from tools.try_wheel import Client, ready_fields, run_pod
 
 ROOT = Path(__file__).resolve().parent.parent
 CONTAINERFILE = ROOT / "deploy/Containerfile"
@@ -84,7 +84,7 @@ def make(image: Image, wheel: Path, base: Path) -> None:
 
 
 def try_it(image: Image) -> None:
-    """Run the entry point as the image's user on a read-only root. Raises RuntimeError if anything does not work."""
+    """Run the entry point as the image's user on a read-only root. Raises RuntimeError or Failed if anything fails."""
     user, group = image.settings["USER"].split(":")
     confined = ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "--bounding-set=-all"]
     confined += ["--no-new-privs"]
@@ -94,22 +94,13 @@ def try_it(image: Image) -> None:
     healthy = [*confined, *exec_form(image.settings["HEALTHCHECK"])]
     process = subprocess.Popen(program, env=environ, cwd="/", stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout is not None
-        ready = next((line for line in process.stdout if line.startswith("ready ")), None)
-        if ready is None:
-            raise RuntimeError(f"the program ended with {process.wait()}")
+        client = Client(ready_fields(process)["url"], Path("/data"))
         deadline = time.monotonic() + _PATIENCE
         while subprocess.run(healthy, env=environ, cwd="/", stdout=subprocess.DEVNULL).returncode:
             if time.monotonic() > deadline:
                 raise RuntimeError("the health check does not pass")
             time.sleep(0.1)
-        client = Client(dict(field.split("=", 1) for field in ready.split()[1:])["url"], Path("/data"))
-        pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}
-        client.ask("POST", "/api/v1/namespaces/default/pods", pod)
-        while client.ask("GET", "/api/v1/namespaces/default/pods/a")["status"]["phase"] != "Running":
-            if time.monotonic() > deadline:
-                raise RuntimeError("the pod does not run")
-            time.sleep(0.05)
+        run_pod(client)
         process.send_signal(signal.SIGTERM)
         if process.wait(_PATIENCE):
             raise RuntimeError(f"SIGTERM ended the program with {process.returncode}")

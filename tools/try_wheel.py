@@ -59,6 +59,15 @@ class Failed(Exception):
     """Something did not work; the message says what, with the output of the program."""
 
 
+def ready_fields(process: subprocess.Popen[str]) -> dict[str, str]:
+    """Wait for the line `ready ...` on a program's stdout, and return its fields. Raises Failed if the program ends."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("ready "):
+            return dict(field.split("=", 1) for field in line.split()[1:])
+    raise Failed(f"{process.args!r} is not ready: {(process.communicate()[1] or '')[-2000:]}")
+
+
 class Environment:
     """A clean environment of one Python, in a folder of its own."""
 
@@ -99,12 +108,7 @@ class Environment:
             command, cwd=self.folder, env=self.environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.startswith("ready "):
-                    yield process, dict(field.split("=", 1) for field in line.split()[1:])
-                    return
-            raise Failed(f"{' '.join(map(str, command))} is not ready: {process.communicate()[1][-2000:]}")
+            yield process, ready_fields(process)
         finally:
             process.kill()
             process.communicate()
@@ -129,6 +133,17 @@ class Client:
             raise Failed(f"{method} {path}: {error.code} {error.read().decode()}") from None
 
 
+def run_pod(client: Client) -> None:
+    """Create a pod and wait until it runs. Raises Failed."""
+    deadline = time.monotonic() + _PATIENCE
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}
+    client.ask("POST", "/api/v1/namespaces/default/pods", pod)
+    while client.ask("GET", "/api/v1/namespaces/default/pods/a")["status"]["phase"] != "Running":
+        if time.monotonic() > deadline:
+            raise Failed("the pod does not run")
+        time.sleep(0.05)
+
+
 def version(environment: Environment) -> str:
     """`steersman --version`."""
     return environment.run("steersman", "--version").strip()
@@ -141,12 +156,7 @@ def up(environment: Environment) -> str:
     with environment.running(*command) as (_, fields):
         ready = time.monotonic() - began
         client = Client(fields["url"], environment.folder / "up")
-        pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}
-        client.ask("POST", "/api/v1/namespaces/default/pods", pod)
-        while client.ask("GET", "/api/v1/namespaces/default/pods/a")["status"]["phase"] != "Running":
-            if time.monotonic() - began > _PATIENCE:
-                raise Failed("the pod does not run")
-            time.sleep(0.05)
+        run_pod(client)
         return f"ready in {ready:.1f} s, the pod runs after {time.monotonic() - began:.1f} s"
 
 

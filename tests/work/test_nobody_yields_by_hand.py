@@ -15,7 +15,8 @@ ALLOWED: Final[dict[str, int]] = {
     # the writer lets the transport run after so many bytes; only then is a slow peer noticed
     "net/connection.py": 1,
     # a watcher handles its events in an iteration of its own; a cache waits until all watchers have their events
-    "storage/cache/cacher.py": 2,
+    "storage/cache/cacher.py": 1,
+    "storage/cache/replay.py": 1,
     "storage/memory.py": 1,
     # waits for or counts iterations of the event loop
     "cli/up/shown.py": 1,
