@@ -26,7 +26,7 @@ from steersman.flowcontrol.bootstrap_configuration import FLOW_SCHEMAS, PRIORITY
 from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 
 MAX_PRECEDENCE: Final = 10_000
 MAX_QUEUES: Final = 10_000_000

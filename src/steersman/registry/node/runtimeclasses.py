@@ -14,7 +14,7 @@ from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.resources import validate_container_resources
 from steersman.registry.pod_template.validation.scheduling import validate_tolerations
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.validation.deprecated_labels import DEPRECATED
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource

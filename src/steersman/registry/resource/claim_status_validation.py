@@ -35,7 +35,7 @@ from steersman.machinery.validation.ip import is_valid_interface_address
 from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_choice, validate_dns1123_label
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.resource.claim_validation import (
     RequestNames,
     request_names,

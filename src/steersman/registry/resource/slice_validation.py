@@ -36,7 +36,7 @@ from steersman.machinery.validation.leaves import (
 )
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.resource.claim_status_validation import validate_binding_conditions
 from steersman.registry.resource.claim_validation import EFFECTS
 from steersman.registry.resource.names import validate_items, validate_pool_name, validate_qualified_name, validate_set

@@ -13,7 +13,7 @@ from steersman.machinery.errors.field import FieldError, Path, duplicate, invali
 from steersman.machinery.validation.formats import byte_length, is_qualified_name
 from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
