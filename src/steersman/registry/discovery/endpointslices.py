@@ -27,9 +27,9 @@ from steersman.machinery.validation.ip import (
 from steersman.machinery.validation.leaves import (
     validate_choice,
     validate_dns1123_label,
-    validate_immutable,
     validate_name,
     validate_qualified_name,
+    validate_unique,
     validate_with,
 )
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -66,9 +66,7 @@ def _validate_ports(ports: Sequence[EndpointPort]) -> Iterator[FieldError]:
         name = port.name or ""
         if name:
             yield from validate_dns1123_label(name, path / "name")
-        if name in names:
-            yield duplicate(path / "name", name)
-        names.add(name)
+        yield from validate_unique(name, names, path / "name")
         if port.protocol is None:
             yield required(path / "protocol")
         elif port.protocol not in PROTOCOLS:
@@ -193,6 +191,8 @@ def _drop_topology(new: EndpointSlice, old: EndpointSlice | None) -> None:
 
 
 class EndpointSliceStrategy(Strategy[EndpointSlice]):
+    immutable = ("addressType",)
+
     def prepare_for_create(self, ctx: Context, obj: EndpointSlice) -> None:
         obj.metadata.generation = 1
         _drop_topology(obj, None)
@@ -212,7 +212,7 @@ class EndpointSliceStrategy(Strategy[EndpointSlice]):
 
     def validate_update(self, ctx: Context, new: EndpointSlice, old: EndpointSlice) -> Iterator[FieldError]:
         yield from _validate(new, old)
-        yield from validate_immutable(new.address_type, old.address_type, Path("addressType"))
+        yield from super().validate_update(ctx, new, old)
 
     def warnings_on_update(self, ctx: Context, new: EndpointSlice, old: EndpointSlice) -> Iterator[str]:
         return _address_warnings(new)
