@@ -149,12 +149,6 @@ class ServiceAccountKeys:
             keys += found
         return tuple(keys)
 
-    def by_key_id(self, key_id: str) -> tuple[VerificationKey, ...]:
-        """Return the keys that may have signed a token: the one that it names, or all if it names none."""
-        if not key_id:
-            return self.verification_keys
-        return tuple(each for each in self.verification_keys if each.key_id == key_id)
-
     @cached_property
     def jwks(self) -> bytes:
         """The JSON Web Key Set, served at `JWKS_PATH` as `JWKS_MEDIA_TYPE`."""

@@ -101,7 +101,6 @@ ENDPOINT_SLICES: Final = _of("discovery.k8s.io", "endpointslices", discovery.End
 NEW_EVENTS: Final = _of("events.k8s.io", "events", events.Event)
 IP_ADDRESSES: Final = _of("networking.k8s.io", "ipaddresses", networking.IPAddress, namespaced=False)
 SERVICE_CIDRS: Final = _of("networking.k8s.io", "servicecidrs", networking.ServiceCIDR, namespaced=False)
-EVICTIONS: Final = _of("policy", "evictions", policy.Eviction)
 POD_DISRUPTION_BUDGETS: Final = _of("policy", "poddisruptionbudgets", policy.PodDisruptionBudget)
 CLUSTER_ROLE_BINDINGS: Final = _of(
     "rbac.authorization.k8s.io", "clusterrolebindings", rbac.ClusterRoleBinding, namespaced=False

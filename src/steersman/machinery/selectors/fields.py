@@ -158,13 +158,6 @@ def one_term_equal_selector(field: str, value: str) -> Selector:
     return Selector((Requirement(field, EQUALS, value),))
 
 
-def and_selectors(*selectors: Selector) -> Selector:
-    """Return a selector of objects that match all of these."""
-    if not all(selector.selectable for selector in selectors):
-        return NOTHING
-    return Selector(requirement for selector in selectors for requirement in selector.requirements)
-
-
 _ESCAPES: Final = str.maketrans({"\\": r"\\", ",": r"\,", "=": r"\="})
 
 

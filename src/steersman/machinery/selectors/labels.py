@@ -332,11 +332,6 @@ def selector_from_set(labels: Labels) -> Selector:
     return Selector(Requirement(key, EQUALS, (value,)) for key, value in labels.items())
 
 
-def validated_selector_from_set(labels: Labels) -> Selector:
-    """Return a selector of objects that have all these labels. Raises SelectorError for an invalid label."""
-    return Selector(new_requirement(key, EQUALS, (value,)) for key, value in labels.items())
-
-
 def from_label_selector(selector: LabelSelector | None) -> Selector:
     """Return the selector of a `meta/v1 LabelSelector`; None selects nothing. Raises SelectorError."""
     if selector is None:

@@ -404,12 +404,6 @@ def is_http_header_name(value: str) -> list[str]:
     return [] if _is_http_header_name(value) else [_HTTP_HEADER_NAME_ERROR]
 
 
-def is_env_var_name(value: str) -> list[str]:
-    """Check the name of an environment variable by the old, strict rules."""
-    errors = [] if _is_env_var_name(value) else [_ENV_VAR_NAME_ERROR]
-    return errors + _parent_directory_errors(value)
-
-
 def is_relaxed_env_var_name(value: str) -> list[str]:
     """Check the name of an environment variable: printable ASCII without `=`; the rule for containers' `env`."""
     if is_usual_env_var_name(value):
