@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     Public = RSAPublicKey | EllipticCurvePublicKey
 
 JWKS_PATH: Final = "/openid/v1/jwks"
-CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
-JWKS_MEDIA_TYPE: Final = "application/jwk-set+json"
-
 _PEM_BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 _CURVES: Final = {"secp256r1": ("P-256", "ES256"), "secp384r1": ("P-384", "ES384"), "secp521r1": ("P-521", "ES512")}
 
@@ -151,11 +148,11 @@ class ServiceAccountKeys:
 
     @cached_property
     def jwks(self) -> bytes:
-        """The JSON Web Key Set, served at `JWKS_PATH` as `JWKS_MEDIA_TYPE`."""
+        """The JSON Web Key Set, served at `JWKS_PATH`."""
         return key_set(self.verification_keys)
 
     def openid_configuration(self, issuer: str, jwks_uri: str) -> bytes:
-        """Return the discovery document, served at `CONFIGURATION_PATH` (OpenID Connect Discovery 1.0, section 3).
+        """Return the discovery document, `/.well-known/openid-configuration` (OpenID Connect Discovery 1.0, section 3).
 
         Raises ValueError if OpenID does not permit the issuer or the address of the key set; the server then serves
         neither document.

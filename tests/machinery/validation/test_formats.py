@@ -243,7 +243,6 @@ PATTERNS = [
     formats._LABEL_VALUE,
     formats._C_IDENTIFIER,
     formats._HTTP_HEADER_NAME,
-    formats._ENV_VAR_NAME,
     formats._CONFIG_MAP_KEY,
     "[-a-z0-9]+",
     "[ -<>-~]*",
