@@ -31,10 +31,11 @@ SERVED = [
     for resource in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
     for other in (None, *resource.other_versions)
 ]
-KUBE_APISERVER_FLAGS = dict(
-    (*line.split(" ", 1), "")[:2]
+KUBE_APISERVER_FLAGS = {
+    name: default
     for line in (ROOT / "tests" / "cli" / "kube_apiserver_flags.txt").read_text().splitlines()
-)
+    for name, _, default in [line.partition(" ")]
+}
 """Flags of kube-apiserver with their defaults, as it shows them at /flagz."""
 _LINK = re.compile(r"\[[^]]*]\(([^)\s]+)\)")
 
