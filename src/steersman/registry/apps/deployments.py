@@ -14,7 +14,7 @@ from steersman.machinery.selectors.labels import SelectorError, from_label_selec
 from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_nonnegative
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.apps.update_strategy import strategy_message_form
-from steersman.registry.pod_template.columns import container_columns, without_annotation
+from steersman.registry.pod_template.columns import READY, container_columns, without_annotation
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.workloads import (
@@ -184,11 +184,7 @@ DEPLOYMENTS = Resource(
     strategy=DeploymentStrategy(),
     name_validator=name_is_dns_subdomain,
     columns=(
-        Column(
-            "Ready",
-            lambda d: f"{d.status.ready_replicas}/{d.spec.replicas or 0}",
-            description="Number of the pod with ready state",
-        ),
+        READY,
         Column("Up-to-date", lambda d: d.status.updated_replicas),
         Column("Available", lambda d: d.status.available_replicas),
         AGE,
