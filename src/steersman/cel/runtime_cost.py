@@ -24,9 +24,9 @@ def actual_size(value: Any) -> int:
     return size_of_value(value)
 
 
-def scaled_size(value: Any, factor: float = STRING_FACTOR) -> int:
-    """Return the size times a factor, rounded up."""
-    return math.ceil(actual_size(value) * factor)
+def scaled_size(value: Any) -> int:
+    """Return the cost of walking a string, a part of its size, rounded up."""
+    return math.ceil(actual_size(value) * STRING_FACTOR)
 
 
 _BY_FIRST: Final = frozenset(

@@ -150,7 +150,7 @@ class Shell(Expansion):
             code = yield from self.parsed(script)
         except Exit as end:
             code = end.code
-        return (yield from self.run_last_trap("EXIT", code))
+        return (yield from self.run_exit_trap(code))
 
     def parsed(self, script: Script) -> Execution:
         """Run a parsed script, or a line of a shell that reads its commands. Raises Exit."""
@@ -165,9 +165,9 @@ class Shell(Expansion):
             return 0
         return 2
 
-    def run_last_trap(self, signal: str, code: int) -> Execution:
-        """Run the command of a trap, after which the shell ends. Return its exit code."""
-        ended = yield from self._run_trap(signal, code)
+    def run_exit_trap(self, code: int) -> Execution:
+        """Run the command of the trap for EXIT, at the end of a shell. Return the exit code."""
+        ended = yield from self._run_trap("EXIT", code)
         return code if ended is None else ended
 
     def run_termination_trap(self) -> Work[int | None]:
@@ -178,7 +178,7 @@ class Shell(Expansion):
         inside, self.traps = self.traps, self.process_traps
         try:
             code = yield from self._run_trap("TERM", TERMINATED)
-            return None if code is None else (yield from self.run_last_trap("EXIT", code))
+            return None if code is None else (yield from self.run_exit_trap(code))
         finally:
             self.traps = inside
 
@@ -323,7 +323,7 @@ class Shell(Expansion):
                 code = end.code
             except Break:
                 code = 0
-            return (yield from self.run_last_trap("EXIT", code))
+            return (yield from self.run_exit_trap(code))
         finally:
             self.forget_traps()
             self.traps = traps
@@ -545,7 +545,7 @@ def _lines(shell: Shell) -> Execution:
             yield Write(2, f"{shell.world.folder} # ".encode(errors="replace"))
         line = yield ReadLine()
         if not isinstance(line, bytes):
-            return (yield from shell.run_last_trap("EXIT", shell.code))
+            return (yield from shell.run_exit_trap(shell.code))
         yield from shell.world.spend(len(line), steps=1)
         try:
             script = yield from _line(shell, line.decode(errors="replace"))
@@ -556,7 +556,7 @@ def _lines(shell: Shell) -> Execution:
         try:
             yield from shell.parsed(script)
         except Exit as end:
-            return (yield from shell.run_last_trap("EXIT", end.code))
+            return (yield from shell.run_exit_trap(end.code))
 
 
 def _line(shell: Shell, text: str) -> Work[Script]:
