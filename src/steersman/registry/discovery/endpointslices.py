@@ -10,7 +10,6 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import (
     FieldError,
     Path,
-    duplicate,
     internal,
     invalid,
     not_supported,
@@ -144,30 +143,20 @@ def _validate_domain_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_hints(hints: EndpointHints, path: Path) -> Iterator[FieldError]:
-    zones = path / "forZones"
+    zones, nodes, seen = path / "forZones", path / "forNodes", set[str]()
     if len(hints.for_zones) > MAX_HINTS:
         yield too_many(zones, len(hints.for_zones), MAX_HINTS)
         return
-    for index, name, repeated in _with_repetition([zone.name for zone in hints.for_zones]):
-        if repeated:
-            yield duplicate(zones[index] / "name", name)
-        yield from validate_with(is_valid_label_value, name, zones[index] / "name")
-    nodes = path / "forNodes"
+    for index, zone in enumerate(hints.for_zones):
+        yield from validate_unique(zone.name, seen, zones[index] / "name")
+        yield from validate_with(is_valid_label_value, zone.name, zones[index] / "name")
     if len(hints.for_nodes) > MAX_HINTS:
         yield too_many(nodes, len(hints.for_nodes), MAX_HINTS)
         return
-    for index, name, repeated in _with_repetition([node.name for node in hints.for_nodes]):
-        if repeated:
-            yield duplicate(nodes[index] / "name", name)
-        yield from validate_name(name_is_dns_subdomain, name, nodes[index] / "name")
-
-
-def _with_repetition(names: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
-    """Yield each name with its index, and True if it occurred before."""
-    seen: set[str] = set()
-    for index, name in enumerate(names):
-        yield index, name, name in seen
-        seen.add(name)
+    seen.clear()
+    for index, node in enumerate(hints.for_nodes):
+        yield from validate_unique(node.name, seen, nodes[index] / "name")
+        yield from validate_name(name_is_dns_subdomain, node.name, nodes[index] / "name")
 
 
 def _validate(new: EndpointSlice, old: EndpointSlice | None) -> Iterator[FieldError]:
