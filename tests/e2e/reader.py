@@ -101,7 +101,9 @@ class Reader:
         script = _PROGRAM.format(port=free_port(), python=sys.executable)
         (programs / "steersman").write_text(script)
         (programs / "steersman").chmod(0o755)
-        (programs / "python").symlink_to(sys.executable)
+        # Python finds the packages of its environment only under its own path, not under a link.
+        (programs / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        (programs / "python").chmod(0o755)
         given = ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         environment = {name: value for name, value in os.environ.items() if name not in given}
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"

@@ -23,6 +23,7 @@ INSTALLS = {
     r"mvn test": "there is no project of Maven: tests/docs/test_testing_examples.py makes one",
 }
 Reads = Callable[..., Reader]
+OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the commands call")
 
 
 @pytest.fixture
@@ -68,14 +69,23 @@ def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
-def test_the_guide_of_webhooks(reader: Reads) -> None:
-    """The guide is run on the cluster that the start page starts, with the widgets of the tour."""
-    reads = reader({}, {each: str(free_port()) for each in ("8443", "8444")})
-    for block in Document(ROOT / "docs" / "tour.md").blocks("yaml"):
-        (reads.folder / ("widget.yaml" if "\nkind: Widget\n" in block else "widgets.yaml")).write_text(block)
-    reads.play("$ steersman up --detach\nready ...\n$ export KUBECONFIG=~/.local/state/steersman/admin.kubeconfig\n")
-    reads.read(Document(ROOT / "docs" / "webhooks.md"))
+@OPENSSL
+def test_the_page_about_custom_resources(reader: Reads) -> None:
+    reader({}, {"8445": str(free_port())}).read(Document(ROOT / "docs" / "custom-resources.md"))
+
+
+@OPENSSL
+def test_the_page_about_webhooks(reader: Reads) -> None:
+    reader({}, {"8443": str(free_port())}).read(Document(ROOT / "docs" / "webhooks.md"))
+
+
+def test_the_page_about_policies(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "policies.md"))
+
+
+@OPENSSL
+def test_the_page_about_aggregated_servers(reader: Reads) -> None:
+    reader({}, {"8444": str(free_port())}).read(Document(ROOT / "docs" / "aggregation.md"))
 
 
 def test_the_guide_of_performance(reader: Reads) -> None:
@@ -138,7 +148,7 @@ def test_the_page_about_ci(reader: Reads) -> None:
     reader(INSTALLS).read(Document(ROOT / "docs" / "test-ci.md"))
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
+@OPENSSL
 def test_the_guide_of_etcd(reader: Reads) -> None:
     ports = ("12379", "12380", "16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
     reads = reader({}, {each: str(free_port()) for each in ports})
