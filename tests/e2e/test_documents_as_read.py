@@ -150,7 +150,10 @@ def test_the_page_about_ci(reader: Reads) -> None:
 
 @OPENSSL
 def test_the_guide_of_etcd(reader: Reads) -> None:
-    ports = ("12379", "12380", "16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
+    ports = ("12379", "12380", "16443", "16444", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
     reads = reader({}, {each: str(free_port()) for each in ports})
-    (reads.folder.parent / "programs" / "etcd").symlink_to(program())
+    for name in ("etcd", "etcdctl", "etcdutl"):
+        (reads.folder.parent / "programs" / name).symlink_to(program(name))
     reads.read(Document(ROOT / "docs" / "etcd.md"))
+    reads.play("$ export KUBECONFIG=server/admin.kubeconfig\n")
+    reads.read(Document(ROOT / "docs" / "etcd-failures.md"))
