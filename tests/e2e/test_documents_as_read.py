@@ -121,6 +121,18 @@ def test_the_page_about_operating_a_server(reader: Reads) -> None:
         reads.play(f"$ {nginx.command}\n$ {asks.format(trust)}\njane\n$ {nginx.command} -s quit\n")
 
 
+def test_the_page_about_compatibility(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "compatibility.md"))
+
+
+def test_the_page_about_resources(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "compatibility-resources.md"))
+
+
+def test_the_page_about_the_scheduler(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "scheduler.md"))
+
+
 def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 
