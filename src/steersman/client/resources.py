@@ -88,6 +88,15 @@ REPLICA_SETS: Final = _of("apps", "replicasets", apps.ReplicaSet)
 STATEFUL_SETS: Final = _of("apps", "statefulsets", apps.StatefulSet)
 TOKEN_REQUESTS: Final = _of("authentication.k8s.io", "tokenrequests", authentication.TokenRequest)
 TOKEN_REVIEWS: Final = _of("authentication.k8s.io", "tokenreviews", authentication.TokenReview, namespaced=False)
+SELF_SUBJECT_REVIEWS: Final = _of(
+    "authentication.k8s.io", "selfsubjectreviews", authentication.SelfSubjectReview, namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectaccessreviews", authorization.SelfSubjectAccessReview, namespaced=False
+)
+SELF_SUBJECT_RULES_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectrulesreviews", authorization.SelfSubjectRulesReview, namespaced=False
+)
 SUBJECT_ACCESS_REVIEWS: Final = _of(
     "authorization.k8s.io", "subjectaccessreviews", authorization.SubjectAccessReview, namespaced=False
 )
