@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from steersman.api.admissionregistration import v1 as admissionregistration
+from steersman.api.apiextensions import v1 as apiextensions
 from steersman.api.apiregistration import v1 as apiregistration
 from steersman.api.apps import v1 as apps
 from steersman.api.authentication import v1 as authentication
@@ -61,6 +62,9 @@ VALIDATING_WEBHOOK_CONFIGURATIONS: Final = _of(
     admissionregistration.ValidatingWebhookConfiguration,
     namespaced=False,
 )
+CUSTOM_RESOURCE_DEFINITIONS: Final = _of(
+    "apiextensions.k8s.io", "customresourcedefinitions", apiextensions.CustomResourceDefinition, namespaced=False
+)
 API_SERVICES: Final = _of("apiregistration.k8s.io", "apiservices", apiregistration.APIService, namespaced=False)
 CONTROLLER_REVISIONS: Final = _of("apps", "controllerrevisions", apps.ControllerRevision)
 DAEMON_SETS: Final = _of("apps", "daemonsets", apps.DaemonSet)
@@ -69,6 +73,15 @@ REPLICA_SETS: Final = _of("apps", "replicasets", apps.ReplicaSet)
 STATEFUL_SETS: Final = _of("apps", "statefulsets", apps.StatefulSet)
 TOKEN_REQUESTS: Final = _of("authentication.k8s.io", "tokenrequests", authentication.TokenRequest)
 TOKEN_REVIEWS: Final = _of("authentication.k8s.io", "tokenreviews", authentication.TokenReview, namespaced=False)
+SELF_SUBJECT_REVIEWS: Final = _of(
+    "authentication.k8s.io", "selfsubjectreviews", authentication.SelfSubjectReview, namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectaccessreviews", authorization.SelfSubjectAccessReview, namespaced=False
+)
+SELF_SUBJECT_RULES_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectrulesreviews", authorization.SelfSubjectRulesReview, namespaced=False
+)
 SUBJECT_ACCESS_REVIEWS: Final = _of(
     "authorization.k8s.io", "subjectaccessreviews", authorization.SubjectAccessReview, namespaced=False
 )
@@ -84,6 +97,8 @@ CERTIFICATE_SIGNING_REQUESTS: Final = _of(
 LEASES: Final = _of("coordination.k8s.io", "leases", coordination.Lease)
 ENDPOINT_SLICES: Final = _of("discovery.k8s.io", "endpointslices", discovery.EndpointSlice)
 NEW_EVENTS: Final = _of("events.k8s.io", "events", events.Event)
+INGRESS_CLASSES: Final = _of("networking.k8s.io", "ingressclasses", networking.IngressClass, namespaced=False)
+INGRESSES: Final = _of("networking.k8s.io", "ingresses", networking.Ingress)
 IP_ADDRESSES: Final = _of("networking.k8s.io", "ipaddresses", networking.IPAddress, namespaced=False)
 SERVICE_CIDRS: Final = _of("networking.k8s.io", "servicecidrs", networking.ServiceCIDR, namespaced=False)
 POD_DISRUPTION_BUDGETS: Final = _of("policy", "poddisruptionbudgets", policy.PodDisruptionBudget)
