@@ -167,12 +167,21 @@ class PodVolumes:
 
     def rejection(self, info: NodeInfo) -> Rejection | None:
         """Return the rejection of a node, which may hold other pods hypothetically; None if it fits."""
+        return next(self.rejections(info), None)
+
+    def rejections(self, info: NodeInfo) -> Iterator[Rejection]:
+        """Yield the rejections of a node by all plugins for volumes, in upstream's order."""
         node = info.node
         if node is None:
-            return None
-        return (
-            self._restricted(info) or self._too_many(info, node) or self._unbindable(node) or self._of_other_zone(node)
-        )
+            return
+        if (found := self._restricted(info)) is not None:
+            yield found
+        if (found := self._too_many(info, node)) is not None:
+            yield found
+        if (found := self._unbindable(node)) is not None:
+            yield found
+        if (found := self._of_other_zone(node)) is not None:
+            yield found
 
     def _restricted(self, info: NodeInfo) -> Rejection | None:
         exclusive = [volume for volume in self.pod.spec.volumes if _is_exclusive(volume)]
