@@ -2,7 +2,8 @@
 
     python -m tools.scheduler_comparison.recording --server COMMAND --scheduler KUBE_SCHEDULER DIR
 
-COMMAND starts a kube-apiserver and prints one JSON line with url, ca and token. DIR gets a file for each case.
+COMMAND starts a kube-apiserver and prints one JSON line with url, ca and token. DIR gets a dump for each case, and expected.json
+with the scheduler's words.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ PATHS: Final = {
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
 }
 """Paths of the collections, by kind."""
+EXPECTED: Final = "expected.json"
+"""File with the scheduler's words by case."""
 _EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/default/events"
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 _PATIENCE: Final = 15.0
@@ -50,10 +53,12 @@ class Recorder:
         path = "/api/v1/namespaces/default/serviceaccounts"
         self._reference.ask("POST", path, {"metadata": {"name": "default"}})
 
-    def create(self, obj: Plain) -> None:
-        """Create an object with its status."""
+    def create(self, obj: Plain) -> Plain:
+        """Create an object with its status, and return it without the status."""
         path = f"{PATHS[obj['kind']]}"
-        self._reference.ask("POST", path, {key: value for key, value in obj.items() if key != "status"})
+        made: Plain = self._reference.ask("POST", path, {key: value for key, value in obj.items() if key != "status"})
+        if obj["kind"] == "Node":  # admission has added a taint for nodes that are not ready
+            self._reference.ask("PUT", f"{path}/{obj['metadata']['name']}", {**made, "spec": obj["spec"]})
         if "status" in obj:
             name = obj["metadata"]["name"]
             self._reference.ask("PATCH", f"{path}/{name}/status", {"status": obj["status"]}, **_MERGE)
@@ -62,6 +67,7 @@ class Recorder:
             self._reference.ask("PATCH", f"{path}/{obj['metadata']['name']}/status", status, **_MERGE)
         if obj["kind"] == "PersistentVolume":
             self._bind(obj)
+        return made
 
     def _bind(self, volume: Plain) -> None:
         """Give the volume the UID of the claim that it is bound to."""
@@ -70,24 +76,25 @@ class Recorder:
         change = {"spec": {"claimRef": {"uid": uid}}}
         self._reference.ask("PATCH", f"{PATHS['PersistentVolume']}/{volume['metadata']['name']}", change, **_MERGE)
 
-    def record(self, name: str) -> Plain:
+    def record(self, name: str) -> tuple[Plain, Plain]:
         """Return the objects of a case as the server has them, and the scheduler's words about the pod."""
         objects, pod = CASES[name]
         for each in objects:
             self.create(each)
         time.sleep(_SETTLING)
-        self.create(pod)
+        before = list(self._objects())
+        made = self.create(pod)
+        made["metadata"].pop("managedFields", None)
         condition = self._condition()
         time.sleep(_SETTLING)
         found = self._reference.ask("GET", f"{PATHS['Pod']}/new")
         notes = [each["note"] for each in self._reference.items(_EVENTS) if each["reason"] == "FailedScheduling"]
-        return {
-            "case": name,
+        objects_then = [*before, {**made, "apiVersion": "v1", "kind": "Pod"}]
+        return {"apiVersion": "v1", "kind": "List", "items": objects_then}, {
             "reason": condition["reason"],
             "message": condition["message"],
             "event": notes[-1] if notes else "",
             "nominated": found["status"].get("nominatedNodeName", ""),
-            "objects": {"apiVersion": "v1", "kind": "List", "items": list(self._objects())},
         }
 
     def _condition(self) -> Plain:
@@ -133,16 +140,24 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
+    file = given.folder / EXPECTED
+    expected: Plain = json.loads(file.read_text()) if file.exists() else {}
     names: Any = CASES if given.only is None else [given.only]
     with Server(given.server) as client, running_scheduler(client, given.scheduler):
         recorder = Recorder(client)
         recorder.prepare()
         for name in names:
-            found = recorder.record(name)
-            (given.folder / f"{name}.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+            objects, found = recorder.record(name)
+            expected[name] = found
+            _write(given.folder / f"{name}.json", objects)
+            _write(file, expected)
             print(f"{name}: {found['reason']}: {found['message']}", flush=True)
             recorder.clear()
     return 0
+
+
+def _write(path: Path, found: Plain) -> None:
+    path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

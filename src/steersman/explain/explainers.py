@@ -9,12 +9,13 @@ from steersman.explain.conditions import CONDITIONS, summary_of_conditions
 from steersman.explain.deletion import check_deletion
 from steersman.explain.explainer import Explainer, run_check
 from steersman.explain.finding import Explanation, Finding, explanation, reference
+from steersman.explain.pods.explainer import POD
 from steersman.explain.volume_claims import VOLUME_CLAIMS
 from steersman.explain.warnings import check_warnings
 from steersman.explain.world import World
 from steersman.machinery.identity.schema import GroupKind
 
-EXPLAINERS: Final[tuple[Explainer[Any], ...]] = (VOLUME_CLAIMS,)
+EXPLAINERS: Final[tuple[Explainer[Any], ...]] = (VOLUME_CLAIMS, POD)
 """Explainers by kind; other kinds are explained by their conditions, finalizers and events."""
 _BY_KIND: Final = {each.resource.group_kind: each for each in EXPLAINERS}
 
