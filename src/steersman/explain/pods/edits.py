@@ -31,6 +31,9 @@ LABEL: Final = "label"
 DELETE: Final = "delete"
 ADD_NODE: Final = "add-node"
 
+CHANGEABLE: Final = frozenset({TOLERATE, GATE})
+"""Kinds of changes that an existing pod allows."""
+
 WEIGHTS: Final[Mapping[str, float]] = {
     GATE: 0.5,
     UNCORDON: 1.0,

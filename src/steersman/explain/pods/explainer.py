@@ -26,7 +26,7 @@ def summarize(pod: core.Pod) -> str:
     restarts = sum(each.restart_count for each in statuses)
     if restarts:
         parts.append(f"{restarts} restarts")
-    parts.append(f"on node {pod.spec.node_name}" if pod.spec.node_name else "on no node")
+    parts.append(f"on node {pod.spec.node_name}" if pod.spec.node_name else "without a node")
     return ", ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from steersman.explain.finding import (
     at_field,
     reference,
 )
-from steersman.explain.pods.edits import Edit
+from steersman.explain.pods.edits import CHANGEABLE, Edit
 from steersman.explain.pods.groups import Group, grouped
 from steersman.explain.pods.merge_difference import merge_difference
 from steersman.explain.pods.reasons import Reasons
@@ -35,7 +36,7 @@ from steersman.explain.warnings import uid_of
 from steersman.explain.world import Unreadable, World
 from steersman.machinery.built_in.pod_state import is_ready, is_terminal
 from steersman.machinery.built_in.volumes import claim_name
-from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.codec.serializer import encode_in_order, to_plain
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.conditions import find_condition
 from steersman.scheduler.cycle import NoPlacement, Placement
@@ -237,7 +238,7 @@ class Placing:
             return f". The scheduler preempts {names} on node {found.node}"
         if "not eligible" in found.refused:
             return f". Preemption: {found.refused.rstrip('.')}"
-        return ". Preemption of pods of lower priority does not help" if found.refused else ""
+        return ". Preemption does not help" if found.refused and (self._pod.spec.priority or 0) > 0 else ""
 
     async def unschedulable(self, evidence: Sequence[Evidence], because: Sequence[Finding]) -> Finding:
         """Return the finding about a pod that fits on no node."""
@@ -389,5 +390,21 @@ def _changes_of_others(edit: Edit) -> Sequence[Change]:
 def _suggestion(pod: core.Pod, placed: Placed) -> Suggestion:
     commands = [each.command for each in placed.edits if each.command]
     patch = merge_difference(to_plain(pod), to_plain(placed.pod))
-    where = f": goes to node {placed.node}"
+    where = f": it goes to node {placed.node}"
+    changed = [each.kind for each in placed.edits if each.pod is not None]
+    if changed and all(each in CHANGEABLE for each in changed):
+        body = encode_in_order(patch).decode()
+        metadata = pod.metadata
+        line = ["kubectl", "patch", "pod", metadata.name, "-n", metadata.namespace, "--type=merge", "-p", body]
+        commands.insert(0, shlex.join(line))
+    elif changed:
+        where += f" ({_place_of_change(pod)})"
     return Suggestion(f"{placed}{where}", " && ".join(commands), patch or None, verified=True)
+
+
+def _place_of_change(pod: core.Pod) -> str:
+    """Return the object in which a member of a pod has to be changed that cannot be changed in the pod itself."""
+    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    if owner is None:
+        return "in a new pod, as it cannot be changed in this one"
+    return f"in the pod template of what owns {owner.kind.lower()}/{owner.name}"
