@@ -15,7 +15,7 @@ _PART = re.compile(r"(\d+) (.+)")
 _GATED = "gates"
 _BEFORE_NODES = frozenset({"claim-missing", "claim-unbound", "device-class-missing"})
 """Cases whose pod is rejected before any node is looked at."""
-_WITHOUT_WAYS = frozenset({*_BEFORE_NODES, "claim-waits", "devices", "volume-zone"})
+WITHOUT_WAYS = frozenset({*_BEFORE_NODES, "claim-waits", "devices", "volume-zone"})
 """Cases in which no change of the pod, of nodes or of other pods helps."""
 
 
@@ -58,7 +58,7 @@ async def test_groups_have_the_numbers_of_nodes_that_kube_scheduler_counts(case:
         assert sum(of_reason) >= count, reason
 
 
-@pytest.mark.parametrize("case", sorted(EXPECTED.keys() - _WITHOUT_WAYS))
+@pytest.mark.parametrize("case", sorted(EXPECTED.keys() - WITHOUT_WAYS))
 async def test_each_pod_that_can_be_helped_has_ways_onto_a_node(case: str) -> None:
     (finding, *_) = (await explained(case)).findings
     assert finding.suggestions

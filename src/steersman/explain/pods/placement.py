@@ -280,7 +280,10 @@ class Placing:
         if nominated:
             text += f"; it is nominated for node {nominated}"
         else:
-            text += ": the scheduler has not tried it again, or is not running"
+            text += (
+                ": the scheduler is not running or has not tried it again, which it does after a back-off of at most "
+                "10 s, and after 5 minutes where no event tells it that the pod may fit"
+            )
         return Finding(Severity.WARNING, "NotDecided", text, tuple(evidence), details=msgspec.to_builtins(details))
 
     def feasible_details(self) -> PlacementDetails:
