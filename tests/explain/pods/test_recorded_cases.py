@@ -92,7 +92,7 @@ async def test_a_message_groups_nodes_as_a_person_would() -> None:
 async def test_a_pod_with_gates_is_compared_as_if_it_had_none() -> None:
     (finding, *_) = (await explained(_GATED)).findings
     assert finding.message.endswith("example.com/quota. Without them it fits on 3 of 3 nodes")
-    assert [each.text for each in finding.suggestions][0].startswith("remove the scheduling gates: it goes to node ")
+    assert finding.suggestions[0].text.startswith("remove the scheduling gates: it goes to node ")
 
 
 async def test_preemption_that_would_be_done_is_told() -> None:
