@@ -96,6 +96,17 @@ async def _fill(client: Client, case: str) -> Plain:
             pending = each
         elif each["kind"] != "Pod":
             await _create(client, each)
+
+    async def bound() -> bool:
+        claims = await client.list(_RESOURCES["PersistentVolumeClaim"], "default")
+        return all(
+            each["status"].get("phase") == "Bound"
+            for each in claims.items
+            if each["spec"]["storageClassName"] == "fast"
+        )
+
+    if any(each["kind"] == "PersistentVolume" for each in objects_of(case)):
+        await eventually(bound)
     for each in objects_of(case):
         if each["kind"] == "Pod" and each["metadata"]["name"] != "new":
             await _create(client, each)

@@ -31,7 +31,7 @@ from steersman.explain.pods.merge_difference import merge_difference
 from steersman.explain.pods.reasons import Reasons
 from steersman.explain.pods.suggestions import Placed, Trials
 from steersman.explain.pods.world_simulation import simulation_of
-from steersman.explain.volume_claims import VOLUME_CLAIMS
+from steersman.explain.volume_claims import VOLUME_CLAIM
 from steersman.explain.warnings import uid_of
 from steersman.explain.world import Unreadable, World
 from steersman.machinery.built_in.pod_state import is_ready, is_terminal
@@ -330,7 +330,7 @@ async def _because(world: World, pod: core.Pod) -> Sequence[Finding]:
             continue
         claim = await world.get(PERSISTENT_VOLUME_CLAIMS, name, pod.metadata.namespace)
         if claim is not None and claim.status.phase != "Bound":
-            for check in VOLUME_CLAIMS.checks:
+            for check in VOLUME_CLAIM.checks:
                 found += await run_check(world, PERSISTENT_VOLUME_CLAIMS, claim, check)
     return found
 
