@@ -72,9 +72,10 @@ class Simulation:
         self._binder = VolumeBinder(self._informers.client, self.model.volumes)
         for resource in RESOURCES:
             for obj in objects.get(resource, ()):
-                self._put(resource, obj)
+                self.put(resource, obj)
 
-    def _put(self, resource: APIResource[Any], obj: Any) -> None:
+    def put(self, resource: APIResource[Any], obj: Any) -> None:
+        """Add or update an object."""
         cluster = self.model.cluster
         if resource == NAMESPACES:
             cluster.set_namespace(obj.metadata.name, obj.metadata.labels)
