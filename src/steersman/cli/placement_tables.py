@@ -11,13 +11,13 @@ REASONS: Final = frozenset({"Unschedulable", "SchedulingGated", "NotDecided", "P
 """Reasons of findings whose details are tables of a placement."""
 _MOST_NODES: Final = 6
 _SHORT: Final = {
-    "NodeResourcesFit": "resources",
-    "NodeResourcesBalancedAllocation": "balance",
-    "ImageLocality": "images",
-    "TaintToleration": "taints",
-    "NodeAffinity": "affinity",
-    "PodTopologySpread": "spread",
-    "InterPodAffinity": "pods",
+    "NodeResourcesFit": "RESOURCES",
+    "NodeResourcesBalancedAllocation": "BALANCE",
+    "ImageLocality": "IMAGES",
+    "TaintToleration": "TAINTS",
+    "NodeAffinity": "AFFINITY",
+    "PodTopologySpread": "SPREAD",
+    "InterPodAffinity": "PODS",
 }
 
 
@@ -29,7 +29,7 @@ def placement_lines(details: Mapping[str, Any], indent: str) -> Iterator[str]:
     scores = details.get("scores", ())
     if scores:
         plugins = [each for each in _SHORT if any(score["byPlugin"].get(each) is not None for score in scores)]
-        heads = ("NODE", "SCORE", *(_SHORT[each].upper() for each in plugins))
+        heads = ("NODE", "SCORE", *(_SHORT[each] for each in plugins))
         lines = [
             (score["node"], str(score["total"]), *(str(score["byPlugin"].get(each, 0)) for each in plugins))
             for score in scores
@@ -58,4 +58,4 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "")
     shown = [tuple(printable(each) for each in row) for row in rows]
     widths = [max(len(row[column]) for row in (heads, *shown)) for column in range(len(heads))]
     for row in (heads, *shown):
-        yield indent + "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+        yield indent + "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip(" ")

@@ -18,6 +18,12 @@ EXPECTED: Final[dict[str, dict[str, str]]] = json.loads((FOLDER / "expected.json
 """Reason, message, event and nominated node by case."""
 
 
+BEFORE_NODES: Final = frozenset({"claim-missing", "claim-unbound", "device-class-missing"})
+"""Cases whose pod is rejected before any node is looked at."""
+WITHOUT_WAYS: Final = BEFORE_NODES | {"claim-waits", "devices", "volume-zone"}
+"""Cases in which no change of the pod, of nodes or of other pods helps."""
+
+
 def world_of(case: str) -> World:
     """Return the objects of a case."""
     return load_dump(FOLDER / f"{case}.json")

@@ -9,14 +9,10 @@ import pytest
 
 from steersman.explain.pods.world_simulation import simulation_of
 from steersman.scheduler.cycle import NoPlacement, Placement
-from tests.explain.pods.recorded_cases import EXPECTED, explained, pending_pod, world_of
+from tests.explain.pods.recorded_cases import BEFORE_NODES, EXPECTED, WITHOUT_WAYS, explained, pending_pod, world_of
 
 _PART = re.compile(r"(\d+) (.+)")
 _GATED = "gates"
-_BEFORE_NODES = frozenset({"claim-missing", "claim-unbound", "device-class-missing"})
-"""Cases whose pod is rejected before any node is looked at."""
-WITHOUT_WAYS = frozenset({*_BEFORE_NODES, "claim-waits", "devices", "volume-zone"})
-"""Cases in which no change of the pod, of nodes or of other pods helps."""
 
 
 def test_there_are_twenty_cases_at_least() -> None:
@@ -43,7 +39,7 @@ async def _details(case: str) -> dict[str, Any]:
     return details
 
 
-@pytest.mark.parametrize("case", sorted(EXPECTED.keys() - _BEFORE_NODES - {_GATED}))
+@pytest.mark.parametrize("case", sorted(EXPECTED.keys() - BEFORE_NODES - {_GATED}))
 async def test_groups_have_the_numbers_of_nodes_that_kube_scheduler_counts(case: str) -> None:
     details = await _details(case)
     groups = details["groups"]

@@ -22,8 +22,7 @@ from steersman.explain.explainers import explain
 from steersman.explain.finding import Explanation
 from steersman.explain.world import LiveWorld
 from tests.controllers.waiting import eventually
-from tests.explain.pods.recorded_cases import EXPECTED, objects_of
-from tests.explain.pods.test_recorded_cases import WITHOUT_WAYS
+from tests.explain.pods.recorded_cases import EXPECTED, WITHOUT_WAYS, objects_of
 
 pytestmark = pytest.mark.slow
 

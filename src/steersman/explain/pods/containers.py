@@ -118,7 +118,7 @@ def _waiting(
         text = f"{name} crashes again and again ({container.status.restart_count} restarts): it {how}"
         if last is not None:
             evidence.append(at_field(subject, f"{container.path}.lastState.terminated", last))
-        killed = [each for each in notes if each.reason == "Killing" and "liveness" in each.message.lower()]
+        killed = [each for each in notes if each.reason == "Killing" and "liveness" in each.message]
         if killed:
             text += "; its liveness probe had failed"
         evidence += [at_event(each) for each in (*killed, *_unhealthy(notes))][:2]
@@ -166,7 +166,7 @@ def _ended(world: World, ended: core.ContainerStateTerminated) -> str:
             text += f" ({ended.reason})"
     seconds = age_of(world, ended.finished_at)
     text += "" if seconds is None else f" {human_duration(max(seconds, 0))} ago"
-    last_line = ended.message.strip().rpartition("\n")[2]
+    last_line = ended.message.strip(" \r\n").rpartition("\n")[2]
     return f"{text}: {last_line}" if last_line else text
 
 

@@ -37,6 +37,7 @@ from steersman.explain.world import Unreadable, World
 from steersman.machinery.built_in.pod_state import is_ready, is_terminal
 from steersman.machinery.built_in.volumes import claim_name
 from steersman.machinery.codec.serializer import encode_in_order, to_plain
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.conditions import find_condition
 from steersman.scheduler.cycle import NoPlacement, Placement
@@ -410,4 +411,4 @@ def _place_of_change(pod: core.Pod) -> str:
     owner = next((each for each in pod.metadata.owner_references if each.controller), None)
     if owner is None:
         return "in a new pod, as it cannot be changed in this one"
-    return f"in the pod template of what owns {owner.kind.lower()}/{owner.name}"
+    return f"in the pod template of what owns {to_lower(owner.kind)}/{owner.name}"

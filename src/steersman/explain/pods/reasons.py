@@ -232,7 +232,7 @@ def _unmet_of_term(number: int, term: core.NodeSelectorTerm, node: core.Node) ->
         alone = core.NodeSelector(node_selector_terms=[core.NodeSelectorTerm(match_expressions=[each])])
         if not node_selector(alone)(node.metadata.name, node.metadata.labels):
             values = tuple(each.values or ())
-            text = " ".join((each.key, each.operator, ",".join(values))).rstrip()
+            text = " ".join((each.key, each.operator, ",".join(values))).rstrip(" ")
             yield Unmet("node affinity", text, each.key, each.operator, values, number)
     for field in term.match_fields:
         alone = core.NodeSelector(node_selector_terms=[core.NodeSelectorTerm(match_fields=[field])])
