@@ -291,6 +291,8 @@ class Ranking:
 
     def _scores(self, feasible: Sequence[tuple[_Group, int]]) -> Sequence[int]:
         """Return the scores of groups for what is relative to other groups."""
+        if len(feasible) == 1:  # nothing to compare with
+            return (0,)
         return [sum(each) for each in zip(*self._scores_by_plugin(feasible).values(), strict=True)]
 
     def _scores_by_plugin(self, feasible: Sequence[tuple[_Group, int]]) -> dict[str, Sequence[int]]:
