@@ -19,6 +19,8 @@ KEPT_STEPS: Final = 20_000
 """Most steps and events of all traces in the ring."""
 LINGER: Final = 60.0
 """Seconds after the last read during which requests are still traced."""
+LEAST_ID: Final = 4
+"""Least characters of the end of an id by which a trace is found."""
 PATH: Final = "/debug/requests"
 
 Subscriber = Callable[[Trace], None]
@@ -66,9 +68,15 @@ class RequestTraces:
         return list(self._ring)
 
     def find(self, trace_id: str) -> Trace | None:
-        """Return the newest kept trace with this id, None if there is none; requests are traced from now on."""
+        """Return the newest kept trace whose id is or ends with `trace_id`, None if there is none.
+
+        Requests are traced from now on.
+        """
         self.touch()
-        return next((each for each in reversed(self._ring) if each.id == trace_id), None)
+        newest = tuple(reversed(self._ring))
+        exact = (each for each in newest if each.id == trace_id)
+        ending = (each for each in newest if len(trace_id) >= LEAST_ID and each.id.endswith(trace_id))
+        return next(exact, None) or next(ending, None)
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with each trace that ends, until the returned function is called."""
