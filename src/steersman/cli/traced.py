@@ -51,27 +51,27 @@ def step_lines(found: Mapping[str, Any], *, wide: bool) -> Iterator[str]:
     yield f"{printable(found['method'])} {printable(found['path'])}"
     yield f"{printable(found['time'])}  {printable(found['id'])}  {printable(found['userAgent'])}"
     yield ""
-    rows = list(_rows(found["steps"], 0))
+    rows = list(_rows(found["steps"], 0, events=wide))
     width = min(max((len(name) for name, _ in rows), default=0), _NAMES)
     total = float(found["milliseconds"]) or 1.0
-    for name, step in rows:
-        took = float(step["milliseconds"])
-        line = f"{name[:_NAMES]:<{width}}  {_duration(took, 10)}  {_bar(float(step['start']), took, total)}"
-        yield f"{line}  {_attributes(step.get('attributes', {}), wide=wide)}".rstrip()
-        if wide:
-            indent = " " * (len(name) - len(name.lstrip()) + 2)
-            for event in step.get("events", ()):
-                shown = f"{indent}* {printable(event['name'])}"
-                at = f"{'at':>{max(width - len(shown), 0) + 2}} {float(event['at']):.3f} ms"
-                yield f"{shown}{at}  {_attributes(event.get('attributes', {}), wide=wide)}".rstrip()
+    for name, row in rows:
+        if "at" in row:
+            line = f"{name[:_NAMES]:<{width}}  {'at':>2} {float(row['at']):.2f} ms"
+        else:
+            took = float(row["milliseconds"])
+            line = f"{name[:_NAMES]:<{width}}  {_duration(took, 10)}  {_bar(float(row['start']), took, total)}"
+        yield f"{line}  {_attributes(row.get('attributes', {}), wide=wide)}".rstrip()
     if found["dropped"]:
         yield coloured(f"{found['dropped']} more steps were not recorded", _YELLOW)
 
 
-def _rows(steps: Sequence[Mapping[str, Any]], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _rows(steps: Sequence[Mapping[str, Any]], depth: int, *, events: bool) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the indented names of steps, and with `events` of their events, each with its data."""
     for step in steps:
         yield "  " * depth + printable(step["name"], 200), step
-        yield from _rows(step.get("steps", ()), depth + 1)
+        for event in step.get("events", ()) if events else ():
+            yield f"{'  ' * depth}  * {printable(event['name'], 200)}", event
+        yield from _rows(step.get("steps", ()), depth + 1, events=events)
 
 
 def _attributes(found: Mapping[str, Any], *, wide: bool) -> str:

@@ -6,6 +6,7 @@ around them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from steersman.endpoints.filters.audit import with_audit
@@ -23,7 +24,7 @@ from steersman.endpoints.filters.observation import with_observation
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
-from steersman.endpoints.filters.tracing import Note, around, behind, note_flow, note_user
+from steersman.endpoints.filters.tracing import Note, around, behind, note_flow, note_id, note_user
 from steersman.endpoints.request import Filter
 from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
@@ -44,7 +45,7 @@ def layers(
     metrics = config.metrics
     goaway, hsts, cors = config.goaway_chance, config.strict_transport_security, config.cors_allowed_origins
     given: tuple[tuple[str, Filter | None, Note | None], ...] = (
-        ("reception", with_reception(lifecycle), None),
+        ("reception", with_reception(lifecycle), note_id),
         ("logging", with_http_logging if config.log_requests else None, None),
         ("observation", with_observation(config.observe) if config.observe is not None else None, None),
         (
@@ -64,7 +65,11 @@ def layers(
         ),
         ("audit", with_audit(config.auditor) if config.auditor is not None else None, None),
         ("constrainedimpersonation", with_impersonation(config.authorizer, metrics), note_user),
-        ("priorityandfairness" if config.fairness is not None else "maxinflight", _with_seats(config), note_flow),
+        (
+            "priorityandfairness" if config.fairness is not None else "maxinflight",
+            _with_seats(config),
+            partial(note_flow, config.fairness),
+        ),
         ("authorization", with_authorization(config.authorizer, metrics, arrival), None),
     )
     return tuple(Layer(name, each, note) for name, each, note in given if each is not None)

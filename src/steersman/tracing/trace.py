@@ -17,11 +17,11 @@ Times are seconds of `time.monotonic`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, Token
 from random import getrandbits
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from steersman.tracing.propagation import Propagated
 
@@ -31,6 +31,8 @@ MAX_EVENTS: Final = 1_000
 """Most events of one trace; further events are only counted."""
 MAX_TEXT: Final = 256
 """Most characters of an attribute; a longer text is cut."""
+
+R = TypeVar("R")
 
 Value = str | int | float | bool
 
@@ -95,7 +97,8 @@ class Step:
         token, self._token = self._token, None
         if token is not None:
             _open.reset(token)
-        if kind is not None:
+        if kind is not None and self.trace.error is not error:
+            self.trace.error = error
             self.attributes.setdefault("error", getattr(error, "reason", "") or kind.__name__)
         self.ended = time.monotonic()
 
@@ -103,7 +106,7 @@ class Step:
         """Set an attribute; a long text is cut."""
         self.attributes[name] = cut(value)
 
-    def add_event(self, name: str, **attributes: Value) -> None:
+    def add_event(self, name: str, /, **attributes: Value) -> None:
         """Add an event at this moment."""
         trace = self.trace
         if trace.event_count >= MAX_EVENTS:
@@ -122,7 +125,8 @@ class Step:
 class Trace:
     """The record of one request: its steps in the order of their starts, and the facts about the whole request.
 
-    `id` is the request's audit ID, "" until it is known. `unix` is the start in seconds since 1970. `facts` is set at
+    `id` is the request's audit ID, "" until it is known. `object_name` is the name of a created object. `error` is the
+    last error that has passed a step. `unix` is the start in seconds since 1970. `facts` is set at
     the end of the request. `propagated` is the trace context that the client sent.
     """
 
@@ -130,9 +134,11 @@ class Trace:
         "began",
         "dropped",
         "ended",
+        "error",
         "event_count",
         "facts",
         "id",
+        "object_name",
         "propagated",
         "readers",
         "root",
@@ -143,12 +149,14 @@ class Trace:
 
     def __init__(self, name: str, propagated: Propagated | None = None) -> None:
         self.id = ""
+        self.object_name = ""
         self.trace_id = 0
         self.unix: Final = time.time()
         self.facts: dict[str, Any] = {}
         self.propagated = propagated
         self.readers: tuple[Any, ...] = ()
         self.dropped = 0
+        self.error: BaseException | None = None
         self.event_count = 0
         self.root: Final = Step(self, None, name, {}, upstream=False)
         self.steps: Final = [self.root]
@@ -168,10 +176,11 @@ class Trace:
 
     def end(self) -> None:
         """End the root step at this moment."""
+        self.error = None  # its traceback refers to frames
         self.ended = self.root.ended = time.monotonic()
 
 
-class _Off:
+class Unrecorded:
     """A step that is not recorded."""
 
     __slots__ = ()
@@ -183,33 +192,54 @@ class _Off:
         return None
 
 
-_OFF: Final = _Off()
+UNRECORDED: Final = Unrecorded()
 _open: Final[ContextVar[Step | None]] = ContextVar("step", default=None)
 
 current_step: Final[Callable[[], Step | None]] = _open.get
 """Return the open step of the request that is being worked on; None if it is not traced."""
 
 
-def step(name: str, **attributes: Value) -> Step | _Off:
+def step(name: str, /, **attributes: Value) -> Step | Unrecorded:
     """Return a context manager for a step of the traced request; it yields the step, or None if nothing is recorded."""
     return _opened(name, attributes, upstream=False)
 
 
-def span(name: str, **attributes: Value) -> Step | _Off:
+def span(name: str, /, **attributes: Value) -> Step | Unrecorded:
     """Return a context manager for a step that kube-apiserver exports as a span of this name."""
     return _opened(name, attributes, upstream=True)
 
 
-def _opened(name: str, attributes: dict[str, Value], *, upstream: bool) -> Step | _Off:
+async def within(work: Awaitable[R], name: str, /, **attributes: Value) -> R:
+    """Return the result of `work`, awaited in a step that kube-apiserver exports as a span of this name.
+
+    A caller on a hot path writes `work if current_step() is None else within(work, ...)`.
+    """
+    with _opened(name, attributes, upstream=True):
+        return await work
+
+
+async def within_step(work: Awaitable[R], name: str, /, **attributes: Value) -> R:
+    """Return the result of `work`, awaited in a step of this server's own."""
+    with _opened(name, attributes, upstream=False):
+        return await work
+
+
+def in_step(name: str, work: Awaitable[R]) -> Awaitable[R]:
+    """Return `work`, in a step of this server's own if the request is traced."""
+    return work if _open.get() is None else within_step(work, name)
+
+
+def _opened(name: str, attributes: dict[str, Value], *, upstream: bool) -> Step | Unrecorded:
     parent = _open.get()
     if parent is None:
-        return _OFF
+        return UNRECORDED
     return (
-        parent.trace.open(parent, name, {key: cut(each) for key, each in attributes.items()}, upstream=upstream) or _OFF
+        parent.trace.open(parent, name, {key: cut(each) for key, each in attributes.items()}, upstream=upstream)
+        or UNRECORDED
     )
 
 
-def add_event(name: str, **attributes: Value) -> None:
+def add_event(name: str, /, **attributes: Value) -> None:
     """Add an event to the open step, if there is one."""
     opened = _open.get()
     if opened is not None:

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.spans import trace_fields
 from steersman.endpoints.streamed import StreamedBody
+from steersman.flowcontrol.fairness import Fairness
+from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Response
 from steersman.tracing.readers import Readers
 from steersman.tracing.trace import Step, Trace, current_step, cut, span, step
@@ -22,6 +25,8 @@ SPANS: Final = frozenset(
     {"authentication", "audit", "constrainedimpersonation", "priorityandfairness", "authorization"}
 )
 """Filters that kube-apiserver exports as spans."""
+_TOLD: Final = frozenset({"create", "update", "patch", "delete"})
+"""Verbs of writes to one object."""
 _CLIENT_LEFT: Final = 499
 """Code of a request without an answer, as reverse proxies log it."""
 
@@ -55,22 +60,36 @@ def behind(note: Note | None) -> Filter:
 
 
 def note_user(opened: Step, request: Request) -> None:
-    """Note the authenticated user."""
+    """Note the authenticated or impersonated user."""
+    if opened.name == "authentication":
+        opened.attributes.setdefault("authenticator", "cache of valid tokens")
+    known = opened.trace.facts.get("user")
+    opened.trace.facts["user"] = request.user.name
+    if request.user.name == known:
+        return
     opened.set("user", request.user.name)
     opened.set("groups", ",".join(request.user.groups))
 
 
-def note_flow(opened: Step, request: Request) -> None:
-    """Note flow schema, priority level, seats and the seconds in the queue."""
+def note_id(opened: Step, request: Request) -> None:
+    """Note the request's id."""
+    opened.trace.id = str(cut(request.audit_id))
+
+
+def note_flow(fairness: Fairness | None, opened: Step, request: Request) -> None:
+    """Note flow schema, priority level, seats, the seconds in the queue, and for a write the watches it is told to."""
     flow = request.flow
-    if flow is None:
+    if flow is None or fairness is None:
         return
     opened.set("flowSchema", flow.schema)
     opened.set("priorityLevel", flow.level.name)
     opened.set("seats", request.estimate.initial)
     ticket = request.ticket
     if ticket is not None and ticket.started >= 0.0:
-        opened.set("queueSeconds", max(ticket.started - ticket.arrived, 0.0))
+        opened.set("queueSeconds", round(max(ticket.started - ticket.arrived, 0.0), 6))
+    action = request.info.action
+    if action.verb in _TOLD:
+        opened.set("watchers", fairness.watches.interested(action))
 
 
 # The handler
@@ -78,7 +97,6 @@ def note_flow(opened: Step, request: Request) -> None:
 _OPERATIONS: Final = {
     "get": "Get",
     "list": "List",
-    "watch": "List",
     "create": "Create",
     "update": "Update",
     "patch": "Patch",
@@ -94,7 +112,10 @@ def traced_handler(handle: Handler) -> Handler:
     async def traced(request: Request) -> Response:
         info = request.info
         name = _OPERATIONS.get(info.action.verb) if info.resource_request else None
-        with step("handler") if name is None else span(name):
+        if name is None:
+            with step("watch" if info.action.verb == "watch" and info.resource_request else "handler"):
+                return await handle(request)
+        with span(name, **trace_fields(request)):
             return await handle(request)
 
     return traced
@@ -130,8 +151,9 @@ def abandon(readers: Readers, trace: Trace, request: Request) -> None:
 
 
 def _end(readers: Readers, trace: Trace, request: Request, code: int, size: int | None) -> None:
-    trace.id = request.audit_id[:64]
+    trace.id = str(cut(request.audit_id))
     trace.facts = facts(request, code, size)
+    trace.facts["name"] = trace.facts["name"] or trace.object_name
     readers.end(trace)
 
 
@@ -141,10 +163,10 @@ def facts(request: Request, code: int, size: int | None) -> dict[str, Any]:
     """
     info = getattr(request, "info", None)  # absent if the path was unintelligible
     user = getattr(request, "user", None)  # absent if the request was not authenticated
-    action = None if info is None else info.action
+    action = NO_ACTION if info is None else info.action
     of_resource = info is not None and info.resource_request
     return {
-        "verb": cut(action.verb if action is not None and action.verb else request.method),
+        "verb": cut(action.verb or request.method),
         "method": cut(request.method),
         "path": cut(request.path),
         "apiGroup": cut(action.group) if of_resource else "",
