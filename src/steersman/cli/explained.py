@@ -16,6 +16,7 @@ _FEW: Final = 2
 _TITLE: Final = 9
 """Columns of the titles of lines."""
 _LONGEST_VALUE: Final = 300
+_LONGEST_COMMAND: Final = 4_000
 
 
 def explanation_lines(found: Explanation, *, wide: bool = False) -> Iterator[str]:
@@ -51,7 +52,7 @@ def _suggestion_lines(found: Suggestion, indent: str) -> Iterator[str]:
         printable(found.text) + (" (verified)" if found.verified else ""), f"{indent}try   ", f"{indent}      "
     )
     if found.command:
-        yield f"{indent}      {printable(found.command)}"
+        yield f"{indent}      {printable(found.command, _LONGEST_COMMAND)}"
     for line in found.manifest.splitlines():
         text = line.lstrip(" ")
         yield f"{indent}      {line[: len(line) - len(text)]}{printable(text)}"

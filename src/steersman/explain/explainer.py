@@ -24,6 +24,8 @@ class Explainer(Generic[T]):
     summarize: Callable[[T], str]
     """Returns the object's state in one line, without its name."""
     checks: tuple[Check[T], ...]
+    fault: Callable[[T], str] | None = None
+    """Returns the reason why an object is unhealthy as far as the object alone shows it, "" if it is healthy."""
 
 
 async def run_check(world: World, resource: APIResource[Any], obj: T, check: Check[T]) -> list[Finding]:

@@ -110,6 +110,21 @@ class Explanation(_Wire, frozen=True, tag_field="kind", tag="Explanation"):
         return min((each.severity for each in self.findings), key=RANKS.__getitem__, default=Severity.NOTE)
 
 
+def error(reason: str, message: str, *evidence: Evidence, **more: Any) -> Finding:
+    """Return a finding of severity ERROR; `more` are further fields, such as `suggestions` and `because`."""
+    return Finding(Severity.ERROR, reason, message, evidence, **more)
+
+
+def warning(reason: str, message: str, *evidence: Evidence, **more: Any) -> Finding:
+    """Return a finding of severity WARNING; see `error`."""
+    return Finding(Severity.WARNING, reason, message, evidence, **more)
+
+
+def note(reason: str, message: str, *evidence: Evidence, **more: Any) -> Finding:
+    """Return a finding of severity NOTE; see `error`."""
+    return Finding(Severity.NOTE, reason, message, evidence, **more)
+
+
 def explanation(subject: Reference, summary: str, findings: Iterable[Finding]) -> Explanation:
     """Return an explanation with its findings in order: by severity, and as they were found."""
     return Explanation(subject, summary, tuple(sorted(findings, key=lambda each: RANKS[each.severity])))
