@@ -13,6 +13,26 @@ _LARGE: Final = 32 << 10
 """Bytes of an object above which its changes are not looked for."""
 
 
+_FEW: Final = 4 << 10
+"""Bytes of two states whose differences are computed when they are read."""
+
+
+class Changes:
+    """Paths of the fields that differ between two states of an object; `str` computes them."""
+
+    def __init__(self, before: bytes, after: bytes) -> None:
+        self._text = ""
+        self._states: tuple[bytes, bytes] | None = (before, after)
+        if len(before) + len(after) > _FEW:
+            str(self)
+
+    def __str__(self) -> str:
+        if self._states is not None:
+            self._text = " ".join(changed_paths(*self._states))
+            self._states = None
+        return self._text
+
+
 def document(obj: Any) -> bytes | None:
     """Return the JSON of an object, to be compared; None without an object, and for a large one."""
     if obj is None:
@@ -24,10 +44,8 @@ def document(obj: Any) -> bytes | None:
     return data if len(data) <= _LARGE else None
 
 
-def changed_paths(before: bytes, after: bytes | None) -> list[str]:
+def changed_paths(before: bytes, after: bytes) -> list[str]:
     """Return the paths of the fields that differ, at most MOST_PATHS; elements of lists have their index."""
-    if after is None:
-        return []
     return list(islice(_differences(msgspec.json.decode(before), msgspec.json.decode(after), ""), MOST_PATHS))
 
 

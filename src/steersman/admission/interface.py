@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from steersman.admission.changes import changed_paths, document
+from steersman.admission.changes import Changes, document
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
 from steersman.authentication.user import UserInfo
@@ -223,19 +223,27 @@ class _Steps(NamedTuple):
 
 def in_steps(methods: Iterable[_Method]) -> tuple[_Method, ...]:
     """Return the methods of plugins, each in a step of the traced request."""
-    return tuple(partial(_in_step, each) for each in methods)
+    known: list[bytes | None] = []
+    return tuple(partial(_in_step, each, known) for each in methods)
 
 
-async def _in_step(method: _Method, attributes: Attributes) -> None:
-    """Call the method in a step with its plugin, and the paths of the fields that it has changed."""
+async def _in_step(method: _Method, known: list[bytes | None], attributes: Attributes) -> None:
+    """Call the method in a step with its plugin, and the paths of the fields that it has changed.
+
+    `known` has the object's JSON after the method before, and is empty before the first one.
+    """
     plugin = getattr(method, "__self__", None)
-    with step(f"admission {getattr(plugin, 'name', '')}", phase=method.__name__) as opened:
-        before = document(attributes.obj) if method.__name__ == "admit" else None
+    phase = method.__name__
+    with step(f"admission {getattr(plugin, 'name', '')}", phase=phase) as opened:
+        if phase != "admit" or opened is None:
+            await method(attributes)
+            return
+        before = known.pop() if known else document(attributes.obj)
         await method(attributes)
-        if opened is not None and before is not None:
-            after = document(attributes.obj)
-            if after != before:
-                opened.set("changed", " ".join(changed_paths(before, after)))
+        after = document(attributes.obj)
+        known.append(after)
+        if before is not None and after is not None and after != before:
+            opened.attributes["changed"] = Changes(before, after)
 
 
 class Chain:

@@ -57,7 +57,7 @@ _FEW: Final = 3
 def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Awaitable[Response]:
     """Return the answer for a list. Raises StatusError 406."""
     answering = _list_response(scope, request, listing, wanted)
-    return answering if current_step() is None else serialized(request, wanted, answering)
+    return answering if current_step() is None else serialized(wanted, answering)
 
 
 async def _list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:

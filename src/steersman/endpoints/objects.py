@@ -69,7 +69,7 @@ def item_response(
 ) -> Awaitable[Response]:
     """Return the answer for one object. Raises StatusError 406."""
     answering = _item_response(scope, request, item, wanted, code)
-    return answering if current_step() is None else serialized(request, wanted, answering)
+    return answering if current_step() is None else serialized(wanted, answering)
 
 
 async def _item_response(scope: Scope, request: Request, item: Item, wanted: Representation, code: int) -> Response:

@@ -8,9 +8,10 @@ from typing import Final, TypeVar
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.request import Request
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.net.message import Response
 from steersman.rest.capabilities import Listing
-from steersman.tracing.trace import Step, Value, add_event, current_step, cut, span, within_step
+from steersman.tracing.trace import Shared, Step, add_event, current_step, cut, span, within_step
 
 R = TypeVar("R")
 
@@ -18,26 +19,26 @@ APPLY: Final = "application/apply-patch+yaml"
 _PROTOCOLS: Final = {"2": "HTTP/2.0", "1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
 
 
-def trace_fields(request: Request) -> dict[str, Value]:
-    """Return the attributes of a handler's span (`traceFields`)."""
-    info, headers = request.info, request.headers
-    action = info.action
-    return {
-        "accept": cut(headers.get("accept", "")),
-        "audit-id": cut(request.audit_id),
-        "client": request.http.peer.host,
-        "api-group": action.group,
-        "api-version": action.version,
-        "name": action.name,
-        "subresource": action.subresource,
-        "namespace": action.namespace,
-        "protocol": protocol(request),
-        "resource": action.resource,
-        "scope": _scope(request),
-        "url": cut(request.path),
-        "user-agent": cut(headers.get("user-agent", "")),
-        "verb": _verb(request),
-    }
+TRACE_FIELDS: Final[Shared] = (
+    ("accept", "accept"),
+    ("audit-id", "id"),
+    ("client", "sourceIP"),
+    ("api-group", "apiGroup"),
+    ("api-version", "apiVersion"),
+    ("name", "name"),
+    ("subresource", "subresource"),
+    ("namespace", "namespace"),
+    ("protocol", "protocol"),
+    ("resource", "resource"),
+    ("scope", "scope"),
+    ("url", "path"),
+    ("user-agent", "userAgent"),
+    ("verb", "metricsVerb"),
+)
+"""Attributes of a handler's span (`traceFields`)."""
+AUDIT_ID: Final[Shared] = (("audit-id", "id"),)
+_ENCODING: Final[Shared] = (("audit-id", "id"), ("method", "method"), ("url", "path"), ("protocol", "protocol"))
+"""Attributes of the span of an encoder."""
 
 
 def protocol(request: Request) -> str:
@@ -45,20 +46,18 @@ def protocol(request: Request) -> str:
     return _PROTOCOLS.get(request.http.version, request.http.version)
 
 
-def _scope(request: Request) -> str:
+def scope_of(action: Action) -> str:
     """Return the scope as metrics have it (`metrics.CleanScope`)."""
-    action = request.info.action
     if action.name or action.verb == "create":
         return "resource"
     return "namespace" if action.namespace else "cluster"
 
 
-def _verb(request: Request) -> str:
+def verb_of(request: Request, verb: str) -> str:
     """Return the verb as metrics have it (`metrics.NormalizedVerb`)."""
-    verb = request.info.action.verb
     if verb == "list":
         return "LIST"
-    is_apply = request.method == "PATCH" and request.headers.get("content-type", "").partition(";")[0] == APPLY
+    is_apply = verb == "patch" and request.headers.get("content-type", "").partition(";")[0] == APPLY
     return "APPLY" if is_apply else request.method
 
 
@@ -90,24 +89,23 @@ async def _written(data: bytes, work: Awaitable[R]) -> R:
     return found
 
 
-def storage_key(request: Request) -> dict[str, Value]:
-    """Return the audit ID, and the key of the request's object without the prefix of all keys."""
-    action = request.action
-    parts = ("", action.resource, action.namespace, action.name)
-    return {"audit-id": cut(request.audit_id), "key": cut("/".join(part for part in parts if part or part is parts[0]))}
+def storage_key(action: Action) -> str:
+    """Return the key of the request's object without the prefix of all keys."""
+    namespace = f"{action.namespace}/" if action.namespace else ""
+    return str(cut(f"/{action.resource}/{namespace}{action.name}"))
 
 
-async def serialized(request: Request, wanted: Representation, answering: Awaitable[Response]) -> Response:
+async def serialized(wanted: Representation, answering: Awaitable[Response]) -> Response:
     """Return the result of `answering`, awaited in the span of an encoder."""
     add_event("About to write a response")
     try:
-        return await _encoded(request, wanted, answering)
+        return await _encoded(wanted, answering)
     finally:
         add_event("Writing http response done")
 
 
-async def _encoded(request: Request, wanted: Representation, answering: Awaitable[Response]) -> Response:
-    with span("SerializeObject", **_encoding(request, wanted)) as opened:
+async def _encoded(wanted: Representation, answering: Awaitable[Response]) -> Response:
+    with span("SerializeObject", _ENCODING, mediaType=wanted.media) as opened:
         response = await answering
         if opened is not None:
             _note_size(opened, response)
@@ -116,7 +114,7 @@ async def _encoded(request: Request, wanted: Representation, answering: Awaitabl
 
 async def listed(request: Request, listing: Awaitable[Listing]) -> Listing:
     """Return the result of `listing`, awaited in the span of a list from the cache."""
-    with span("cacher.GetList", **{"audit-id": cut(request.audit_id), "type": request.action.resource}) as opened:
+    with span("cacher.GetList", AUDIT_ID, type=request.action.resource) as opened:
         found = await listing
         if opened is not None:
             opened.add_event("Filtered items", count=len(found.items))
@@ -130,13 +128,3 @@ def _note_size(opened: Step, response: Response) -> None:
     size = len(body) if isinstance(body, bytes) else sum(map(len, body)) if isinstance(body, list) else None
     if size is not None:
         opened.add_event("Write call succeeded", size=size)
-
-
-def _encoding(request: Request, wanted: Representation) -> dict[str, Value]:
-    return {
-        "audit-id": cut(request.audit_id),
-        "method": cut(request.method),
-        "url": cut(request.path),
-        "protocol": protocol(request),
-        "mediaType": wanted.media,
-    }

@@ -24,7 +24,7 @@ from steersman.endpoints.filters.observation import with_observation
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
-from steersman.endpoints.filters.tracing import Note, around, behind, note_flow, note_id, note_user
+from steersman.endpoints.filters.tracing import Note, entering, leaving, note_flow, note_id, note_user
 from steersman.endpoints.request import Filter
 from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
@@ -82,7 +82,10 @@ def plain(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
 
 def traced(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
     """Return the filters of traced requests: the same ones, each in a step of its own."""
-    return tuple(each for layer in stack for each in (around(layer.name), layer.filter, behind(layer.note)))
+    notes = (None, *(layer.note for layer in stack))
+    steps = [entering(note, layer.name) for note, layer in zip(notes, stack, strict=False)]
+    filters = [each for opening, layer in zip(steps, stack, strict=True) for each in (opening, layer.filter)]
+    return (*filters, leaving(notes[-1]))
 
 
 def _with_seats(config: CompletedConfig) -> Filter:

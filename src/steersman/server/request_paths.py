@@ -10,10 +10,13 @@ Filters are `user`, `verb`, `resource` (or `resource/subresource`), `namespace`,
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from steersman.endpoints.query import Query
 from steersman.endpoints.request import Request
@@ -28,6 +31,8 @@ from steersman.tracing.trace import Trace
 
 MOST_UNREAD: Final = 1 << 20
 """Unsent bytes of a stream above which further requests are dropped and counted."""
+_DELAY: Final = 0.05
+"""Seconds for which requests are collected before they are written to a stream."""
 MOST_STREAMS: Final = 16
 """Most streams at once."""
 _LONGEST: Final = 64
@@ -72,6 +77,8 @@ class RequestStream:
         self._matches = matches
         self._writer: BodyWriter | None = None
         self._leave: Callable[[], None] | None = None
+        self._lines: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
         self._dropped = 0
 
     def start(self, writer: BodyWriter) -> None:
@@ -88,10 +95,13 @@ class RequestStream:
         self._server.watches.discard(self)
         if self._leave is not None:
             self._leave()
-        self._writer = self._leave = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._writer = self._leave = self._timer = None
 
     def finish(self) -> None:
         """End the stream, as the server is shutting down."""
+        self._flush()
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.end()
@@ -104,9 +114,18 @@ class RequestStream:
             self._dropped += 1
             return
         if self._dropped:
-            writer.write(_line({"dropped": self._dropped}))
+            self._lines.append(_line({"dropped": self._dropped}))
             self._dropped = 0
-        writer.write(_line(summary(trace)))
+        self._lines.append(_line(summary(trace)))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_DELAY, self._flush)
+
+    def _flush(self) -> None:
+        """Write the requests of the last moment at once."""
+        self._timer = None
+        lines, self._lines = self._lines, []
+        if self._writer is not None:
+            self._writer.write(b"".join(lines))
 
 
 def matcher(query: Query) -> Matches:
@@ -165,4 +184,7 @@ def _seconds(text: str) -> float:
 
 
 def _line(found: dict[str, Any]) -> bytes:
-    return json.dumps(found, separators=(",", ":")).encode() + b"\n"
+    try:
+        return msgspec.json.encode(found) + b"\n"
+    except UnicodeEncodeError:  # a header field or name that is not UTF-8
+        return json.dumps(found, separators=(",", ":")).encode() + b"\n"

@@ -58,6 +58,7 @@ Find = Callable[[Context, ListOptions], Awaitable[Listing]]
 
 _UNSTRUCTURED: Final = "unstructured.Unstructured"
 """Go's type of objects without a schema in code."""
+_AUDIT_ID: Final = (("audit-id", "id"),)
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
 _MAX_SIZE: Final = 3 << 20
@@ -203,16 +204,14 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     def _span(self, name: str, key: str) -> AbstractContextManager[Step | None]:
         """Return the span of a write to storage."""
-        resource, kind, opened = self.resource, self.kind, current_step()
+        resource, kind = self.resource, self.kind
         return span(
             name,
-            **{
-                "audit-id": opened.trace.id if opened is not None else "",
-                "key": key.removeprefix(KEYS),
-                "type": f"*{_UNSTRUCTURED if kind.is_open else f'{go_package(kind.group)}.{kind.name}'}",
-                "group": resource.group,
-                "resource": resource.plural,
-            },
+            _AUDIT_ID,
+            key=str(cut(key.removeprefix(KEYS))),
+            type=f"*{_UNSTRUCTURED if kind.is_open else f'{go_package(kind.group)}.{kind.name}'}",
+            group=resource.group,
+            resource=resource.plural,
         )
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from steersman.tracing.trace import Step, Trace
+from steersman.tracing.trace import Step, Trace, Value
 
 _DIGITS: Final = 3
+_NOT_SHOWN: Final = frozenset({"accept", "scope", "metricsVerb"})
+"""Facts that only spans need."""
 
 
 def summary(trace: Trace) -> dict[str, Any]:
@@ -17,7 +19,7 @@ def summary(trace: Trace) -> dict[str, Any]:
         "id": trace.id,
         "time": datetime.fromtimestamp(trace.unix, UTC).isoformat(timespec="microseconds")[:26] + "Z",
         "milliseconds": _milliseconds(seconds(trace)),
-        **trace.facts,
+        **{name: fact for name, fact in trace.facts.items() if name not in _NOT_SHOWN},
     }
 
 
@@ -25,8 +27,9 @@ def document(trace: Trace) -> dict[str, Any]:
     """Return a summary with the tree of steps.
 
     A step has `name`, `start` and `milliseconds` (both in milliseconds, the start since that of the request), and where
-    present `attributes`, `events` and `steps`. The steps within a filter's are beside it, as the filter has passed the
-    request on. `dropped` is the number of steps and events that were not recorded.
+    present `attributes`, `events` and `steps`. Attributes that repeat the facts are left out. The steps within a
+    filter's are beside it, as the filter has passed the request on. `dropped` is the number of steps and events that
+    were not recorded.
     """
     return {**summary(trace), "dropped": trace.dropped, "steps": _children(trace)}
 
@@ -58,13 +61,18 @@ def _shown(trace: Trace, step: Step) -> dict[str, Any]:
         "milliseconds": _milliseconds(step.seconds),
     }
     if step.attributes:
-        found["attributes"] = dict(step.attributes)
+        found["attributes"] = plain(step.attributes)
     if step.events:
         found["events"] = [
             {"name": name, "at": _milliseconds(at - trace.began), **_attributes(attributes)}
             for name, at, attributes in step.events
         ]
     return found
+
+
+def plain(attributes: Mapping[str, Any]) -> dict[str, Value]:
+    """Return attributes as plain values; other values are printed."""
+    return {name: each if isinstance(each, str | int | float) else str(each) for name, each in attributes.items()}
 
 
 def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:

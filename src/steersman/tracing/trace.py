@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, Token
 from random import getrandbits
 from types import TracebackType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from steersman.tracing.propagation import Propagated
 
@@ -37,12 +37,10 @@ R = TypeVar("R")
 Value = str | int | float | bool
 
 
-class Event(NamedTuple):
-    """A moment within a step."""
-
-    name: str
-    at: float
-    attributes: Mapping[str, Value]
+Event = tuple[str, float, Mapping[str, Value]]
+"""A moment within a step: its name, time and attributes."""
+Shared = tuple[tuple[str, str], ...]
+"""Attributes of a step that are facts about the whole request: names of attributes and of facts."""
 
 
 class Step:
@@ -50,7 +48,7 @@ class Step:
 
     `passed_on` is the moment at which a filter passed the request on, None for other steps: the filter's own duration
     ends then, although the step encloses all that follows. `upstream` is True for a step that kube-apiserver exports
-    as a span of the same name.
+    as a span of the same name. An attribute whose value is not a `Value` is printed when the trace is read.
     """
 
     __slots__ = (
@@ -63,19 +61,21 @@ class Step:
         "name",
         "parent",
         "passed_on",
+        "shared",
         "trace",
         "upstream",
     )
 
     def __init__(
-        self, trace: Trace, parent: Step | None, name: str, attributes: dict[str, Any], *, upstream: bool
+        self, trace: Trace, parent: Step | None, name: str, attributes: dict[str, Any], shared: Shared, upstream: bool
     ) -> None:
-        self.trace: Final = trace
-        self.parent: Final = parent
-        self.name: Final = name
-        self.upstream: Final = upstream
-        self.attributes: Final[dict[str, Value]] = attributes
-        self.events: Final[list[Event]] = []
+        self.trace = trace
+        self.parent = parent
+        self.name = name
+        self.upstream = upstream
+        self.attributes = attributes
+        self.shared = shared
+        self.events: list[Event] | None = None
         self.passed_on: float | None = None
         self.ended: float | None = None
         self._token: Token[Step | None] | None = None
@@ -93,14 +93,21 @@ class Step:
         self._token = _open.set(self)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
         token, self._token = self._token, None
         if token is not None:
             _open.reset(token)
-        if kind is not None and self.trace.error is not error:
-            self.trace.error = error
-            self.attributes.setdefault("error", getattr(error, "reason", "") or kind.__name__)
+        if error is not None:
+            self.fail(error)
         self.ended = time.monotonic()
+
+    def fail(self, error: BaseException) -> None:
+        """Note an error, unless a step within this one has noted it."""
+        if self.trace.error is not error:
+            self.trace.error = error
+            self.attributes.setdefault("error", getattr(error, "reason", "") or type(error).__name__)
 
     def set(self, name: str, value: Value) -> None:
         """Set an attribute; a long text is cut."""
@@ -113,7 +120,11 @@ class Step:
             trace.dropped += 1
             return
         trace.event_count += 1
-        self.events.append(Event(name, time.monotonic(), attributes))
+        event = (name, time.monotonic(), attributes)
+        if self.events is None:
+            self.events = [event]
+        else:
+            self.events.append(event)
 
     @property
     def seconds(self) -> float:
@@ -158,19 +169,23 @@ class Trace:
         self.dropped = 0
         self.error: BaseException | None = None
         self.event_count = 0
-        self.root: Final = Step(self, None, name, {}, upstream=False)
+        self.root: Final = Step(self, None, name, {}, (), False)
         self.steps: Final = [self.root]
         self.began: Final = self.root.began
         self.ended: float | None = None
 
-    def open(self, parent: Step, name: str, attributes: dict[str, Any], *, upstream: bool) -> Step | None:
-        """Return a new step below `parent`; None if the trace has no room for it."""
+    def open(
+        self, parent: Step, name: str, attributes: dict[str, Any], shared: Shared = (), *, upstream: bool
+    ) -> Step | None:
+        """Return a new step below `parent`; None if the trace has no room for it. Texts that a client has chosen must
+        be cut.
+        """
         if not self.readers:
             return None  # only its context is passed on
         if len(self.steps) >= MAX_STEPS:
             self.dropped += 1
             return None
-        found = Step(self, parent, name, attributes, upstream=upstream)
+        found = Step(self, parent, name, attributes, shared, upstream)
         self.steps.append(found)
         return found
 
@@ -201,26 +216,26 @@ current_step: Final[Callable[[], Step | None]] = _open.get
 
 def step(name: str, /, **attributes: Value) -> Step | Unrecorded:
     """Return a context manager for a step of the traced request; it yields the step, or None if nothing is recorded."""
-    return _opened(name, attributes, upstream=False)
+    return _opened(name, attributes, (), upstream=False)
 
 
-def span(name: str, /, **attributes: Value) -> Step | Unrecorded:
+def span(name: str, shared: Shared = (), /, **attributes: Value) -> Step | Unrecorded:
     """Return a context manager for a step that kube-apiserver exports as a span of this name."""
-    return _opened(name, attributes, upstream=True)
+    return _opened(name, attributes, shared, upstream=True)
 
 
-async def within(work: Awaitable[R], name: str, /, **attributes: Value) -> R:
+async def within(work: Awaitable[R], name: str, shared: Shared = (), /, **attributes: Value) -> R:
     """Return the result of `work`, awaited in a step that kube-apiserver exports as a span of this name.
 
     A caller on a hot path writes `work if current_step() is None else within(work, ...)`.
     """
-    with _opened(name, attributes, upstream=True):
+    with _opened(name, attributes, shared, upstream=True):
         return await work
 
 
 async def within_step(work: Awaitable[R], name: str, /, **attributes: Value) -> R:
     """Return the result of `work`, awaited in a step of this server's own."""
-    with _opened(name, attributes, upstream=False):
+    with _opened(name, attributes, (), upstream=False):
         return await work
 
 
@@ -229,14 +244,17 @@ def in_step(name: str, work: Awaitable[R]) -> Awaitable[R]:
     return work if _open.get() is None else within_step(work, name)
 
 
-def _opened(name: str, attributes: dict[str, Value], *, upstream: bool) -> Step | Unrecorded:
+def _opened(name: str, attributes: dict[str, Value], shared: Shared, *, upstream: bool) -> Step | Unrecorded:
     parent = _open.get()
     if parent is None:
         return UNRECORDED
-    return (
-        parent.trace.open(parent, name, {key: cut(each) for key, each in attributes.items()}, upstream=upstream)
-        or UNRECORDED
-    )
+    return parent.trace.open(parent, name, attributes, shared, upstream=upstream) or UNRECORDED
+
+
+open_step: Final[Callable[[Step | None], Token[Step | None]]] = _open.set
+"""Make a step the open one; returns a token for `close_step`."""
+close_step: Final[Callable[[Token[Step | None]], None]] = _open.reset
+"""Restore the open step from before the `open_step` that returned the token."""
 
 
 def add_event(name: str, /, **attributes: Value) -> None:

@@ -5,18 +5,18 @@ These filters are only in the chain of requests that are traced.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
 
 from steersman.endpoints.request import Filter, Handler, Request
-from steersman.endpoints.spans import trace_fields
+from steersman.endpoints.spans import TRACE_FIELDS, protocol, scope_of, verb_of
 from steersman.endpoints.streamed import StreamedBody
 from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Response
 from steersman.tracing.readers import Readers
-from steersman.tracing.trace import Step, Trace, current_step, cut, span, step
+from steersman.tracing.trace import MAX_TEXT, Step, Trace, close_step, current_step, cut, open_step, span, step
 
 Note = Callable[[Step, Request], None]
 """Function that adds to a filter's step the facts that the filter has found out about the request."""
@@ -31,29 +31,47 @@ _CLIENT_LEFT: Final = 499
 """Code of a request without an answer, as reverse proxies log it."""
 
 
-def around(name: str) -> Filter:
-    """Return a filter that opens a step for the next filter."""
-    opened = span if name in SPANS else step
+def entering(note: Note | None, name: str) -> Filter:
+    """Return a filter that notes what the filter before it has found out, and opens the step of the filter behind it.
 
-    async def traced(request: Request, next_: Handler) -> Response:
-        with opened(name):
+    `note` belongs to the filter before. The step of a filter encloses all that it passes the request on to, as
+    kube-apiserver's spans do.
+    """
+    upstream = name in SPANS
+
+    async def between(request: Request, next_: Handler) -> Response:
+        before = current_step()
+        if before is None or (opened := before.trace.open(before, name, {}, upstream=upstream)) is None:
             return await next_(request)
-
-    return traced
-
-
-def behind(note: Note | None) -> Filter:
-    """Return a filter that notes what the previous one has found out, and that it has passed the request on."""
-
-    async def passed(request: Request, next_: Handler) -> Response:
-        opened = current_step()
-        if opened is not None and opened.parent is not None:
-            opened.passed_on = time.monotonic()
+        if before.parent is not None:
+            before.passed_on = opened.began
             if note is not None:
-                note(opened, request)
+                note(before, request)
+        token = open_step(opened)
+        try:
+            return await next_(request)
+        except BaseException as error:
+            opened.fail(error)
+            raise
+        finally:
+            close_step(token)
+            opened.ended = monotonic()
+
+    return between
+
+
+def leaving(note: Note | None) -> Filter:
+    """Return a filter that notes what the last filter has found out."""
+
+    async def behind(request: Request, next_: Handler) -> Response:
+        last = current_step()
+        if last is not None and last.parent is not None:
+            last.passed_on = monotonic()
+            if note is not None:
+                note(last, request)
         return await next_(request)
 
-    return passed
+    return behind
 
 
 # Facts of the filters
@@ -115,7 +133,7 @@ def traced_handler(handle: Handler) -> Handler:
         if name is None:
             with step("watch" if info.action.verb == "watch" and info.resource_request else "handler"):
                 return await handle(request)
-        with span(name, **trace_fields(request)):
+        with span(name, TRACE_FIELDS):
             return await handle(request)
 
     return traced
@@ -159,26 +177,30 @@ def _end(readers: Readers, trace: Trace, request: Request, code: int, size: int 
 
 def facts(request: Request, code: int, size: int | None) -> dict[str, Any]:
     """Return the facts about an answered request; texts that a client chooses are cut. It has no query, header field
-    but the user agent, or body, as these may contain secrets.
+    but the user agent and Accept, or body, as these may contain secrets.
     """
     info = getattr(request, "info", None)  # absent if the path was unintelligible
     user = getattr(request, "user", None)  # absent if the request was not authenticated
-    action = NO_ACTION if info is None else info.action
-    of_resource = info is not None and info.resource_request
-    return {
-        "verb": cut(action.verb or request.method),
-        "method": cut(request.method),
-        "path": cut(request.path),
-        "apiGroup": cut(action.group) if of_resource else "",
-        "apiVersion": cut(action.version) if of_resource else "",
-        "resource": cut(action.resource) if of_resource else "",
-        "subresource": cut(action.subresource) if of_resource else "",
-        "namespace": cut(action.namespace) if of_resource else "",
-        "name": cut(action.name) if of_resource else "",
-        "user": "" if user is None else cut(user.name),
-        "userAgent": cut(request.headers.get("user-agent", "")),
+    action = info.action if info is not None and info.resource_request else NO_ACTION
+    verb = NO_ACTION.verb if info is None else info.action.verb
+    found = {
+        "verb": verb or request.method,
+        "method": request.method,
+        "path": request.path,
+        "apiGroup": action.group,
+        "apiVersion": action.version,
+        "resource": action.resource,
+        "subresource": action.subresource,
+        "namespace": action.namespace,
+        "name": action.name,
+        "user": "" if user is None else user.name,
+        "userAgent": request.headers.get("user-agent", ""),
         "sourceIP": request.http.peer.host,
-        "protocol": request.http.version,
-        "code": code,
-        "bytes": size,
+        "protocol": protocol(request),
+        "accept": request.headers.get("accept", ""),
+        "scope": scope_of(action),
+        "metricsVerb": verb_of(request, verb),
     }
+    if len(request.path) > MAX_TEXT or sum(map(len, found.values())) > MAX_TEXT:
+        found = {name: str(cut(each)) for name, each in found.items()}
+    return {**found, "code": code, "bytes": size}
