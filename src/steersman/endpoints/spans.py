@@ -95,6 +95,11 @@ def storage_key(action: Action) -> str:
     return str(cut(f"/{action.resource}/{namespace}{action.name}"))
 
 
+def in_serialization(wanted: Representation, answering: Awaitable[Response]) -> Awaitable[Response]:
+    """Return `answering`, which encodes an object, in the span of an encoder if the request is traced."""
+    return answering if current_step() is None else serialized(wanted, answering)
+
+
 async def serialized(wanted: Representation, answering: Awaitable[Response]) -> Response:
     """Return the result of `answering`, awaited in the span of an encoder."""
     add_event("About to write a response")

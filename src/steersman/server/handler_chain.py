@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from steersman.endpoints.filters.audit import with_audit
 from steersman.endpoints.filters.authentication import with_authentication
-from steersman.endpoints.filters.authorization import with_authorization
+from steersman.endpoints.filters.authorization import note_verdict, with_authorization
 from steersman.endpoints.filters.consistency import ConsistencyWait, with_consistency_wait
 from steersman.endpoints.filters.cors import with_cors
 from steersman.endpoints.filters.goaway import with_probabilistic_goaway
@@ -70,7 +70,7 @@ def layers(
             _with_seats(config),
             partial(note_flow, config.fairness),
         ),
-        ("authorization", with_authorization(config.authorizer, metrics, arrival), None),
+        ("authorization", with_authorization(config.authorizer, metrics, arrival), note_verdict),
     )
     return tuple(Layer(name, each, note) for name, each, note in given if each is not None)
 

@@ -20,6 +20,7 @@ from steersman.endpoints.options import apply_options
 from steersman.endpoints.ownership import applier_of
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import in_serialization
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain
@@ -197,7 +198,9 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
 
     item, created = await store_changed(write, prepare, may_create=not request.action.subresource)
     add_event("Object stored in database")
-    return await item_response(scope, request, item, write.wanted, 201 if created else 200)
+    return await in_serialization(
+        write.wanted, item_response(scope, request, item, write.wanted, 201 if created else 200)
+    )
 
 
 def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new: bool) -> Any:

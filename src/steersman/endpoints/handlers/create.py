@@ -11,7 +11,7 @@ from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import converted, written
+from steersman.endpoints.spans import converted, in_serialization, written
 from steersman.endpoints.writing import Write, admitted, parse, store_new
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
@@ -28,7 +28,7 @@ async def create(scope: Scope[Creater], request: Request) -> Response:
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
     item = await written(write.data, store_new(write, obj))
-    return await item_response(scope, request, item, write.wanted, 201)
+    return await in_serialization(write.wanted, item_response(scope, request, item, write.wanted, 201))
 
 
 async def answer(scope: Scope[Answerer], request: Request) -> Response:
@@ -38,7 +38,7 @@ async def answer(scope: Scope[Answerer], request: Request) -> Response:
     answered = await scope.storage.answer(write.ctx, obj)
     if isinstance(answered, type(obj)):
         body = await offload(scope.kind.body, answered)
-        return await item_response(scope, request, Encoded(body), write.wanted, 201)
+        return await in_serialization(write.wanted, item_response(scope, request, Encoded(body), write.wanted, 201))
     stamp(answered)
     return object_response(request, encode(answered), write.wanted, 201)
 

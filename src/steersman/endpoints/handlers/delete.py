@@ -15,6 +15,7 @@ from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import status_response
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import in_serialization
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, Media, decode_object, peek_type_meta
@@ -54,7 +55,7 @@ async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     add_event("Object deleted from database")
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
-        return await item_response(scope, request, item, wanted, code)
+        return await in_serialization(wanted, item_response(scope, request, item, wanted, code))
     return status_response(request, _success(scope, item), wanted, code)
 
 

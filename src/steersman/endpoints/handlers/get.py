@@ -6,7 +6,7 @@ from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import get_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import AUDIT_ID, storage_key
+from steersman.endpoints.spans import AUDIT_ID, serialized, storage_key
 from steersman.net.message import Response
 from steersman.rest.capabilities import Getter
 from steersman.tracing.trace import add_event, current_step, within
@@ -28,4 +28,4 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
     item = await within(
         reading, "cacher.Get", AUDIT_ID, key=storage_key(request.action), **{"resource-version": version}
     )
-    return await item_response(scope, request, item, wanted)
+    return await serialized(wanted, item_response(scope, request, item, wanted))

@@ -15,6 +15,7 @@ from steersman.endpoints.ownership import own_changed
 from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import in_serialization
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.errors.status import not_found
 from steersman.net.message import Response
@@ -49,7 +50,7 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
 
     changed = await store_changed(write, prepare)
     add_event("Object stored in database")
-    return await item_response(scope, request, changed.item, write.wanted)
+    return await in_serialization(write.wanted, item_response(scope, request, changed.item, write.wanted))
 
 
 def _patched(write: Write, old: Any) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from steersman.endpoints.options import update_options
 from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import converted, written
+from steersman.endpoints.spans import converted, in_serialization, written
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
@@ -32,7 +32,9 @@ async def update(scope: Scope[Updater], request: Request) -> Response:
         return await in_step("managed fields", scope.run(_replacing, write, obj, old))
 
     item, created = await written(write.data, store_changed(write, prepare, uid=uid))
-    return await item_response(scope, request, item, write.wanted, 201 if created else 200)
+    return await in_serialization(
+        write.wanted, item_response(scope, request, item, write.wanted, 201 if created else 200)
+    )
 
 
 def _replacement(write: Write) -> Any:
