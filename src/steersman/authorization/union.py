@@ -39,7 +39,7 @@ class UnionAuthorizer:
                 return self._resume(verdict, rest, attributes, undecided)
             if verdict.decision is not _UNDECIDED:
                 if (opened := current_step()) is not None and opened.name == "authorization":
-                    opened.set("authorizer", type(each).__name__)
+                    opened.set("authorizer", getattr(each, "name", type(each).__name__))
                 return verdict
             undecided.append(verdict)
         return _joined(undecided)

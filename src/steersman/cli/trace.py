@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -75,7 +76,7 @@ def trace(
         kept = run_with_client(target, lambda client: client.get_plain(f"{_PATH}?{urlencode(query)}"))
         _print_all(kept["requests"], output)
         return
-    with suppress(KeyboardInterrupt, BrokenPipeError):
+    with suppress(KeyboardInterrupt):
         run_with_client(target, lambda client: _follow(client, query, output))
 
 
@@ -84,7 +85,11 @@ async def _follow(client: Client, query: Mapping[str, str], output: str) -> None
     with suppress(asyncio.CancelledError):
         async with client.lines(f"{_PATH}?{urlencode({**query, 'watch': 'true'})}") as lines:
             async for line in lines:
-                _print_all([json.loads(line)], output)
+                try:
+                    _print_all([json.loads(line)], output)
+                except BrokenPipeError:  # the reader of the output has seen enough
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                    return
         click.echo("the server has ended the stream", err=True)
 
 
