@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "kubeconfig": "kubeconfig",
     "why": "why",
     "what-if": "what_if",
+    "trace": "trace",
     "serve": "serve_command",
     "controllers": "controllers",
     "scheduler": "scheduler",
