@@ -18,6 +18,7 @@ from steersman.endpoints.filters.impersonation import with_impersonation
 from steersman.endpoints.filters.lifetime import WaitGroup, with_lifetime
 from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.filters.observation import with_observation
+from steersman.endpoints.filters.origin import with_origin
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
@@ -46,6 +47,7 @@ def filters(
         with_impersonation(config.authorizer, metrics),
         _with_seats(config),
         with_authorization(config.authorizer, metrics, arrival),
+        with_origin if config.records_origins else None,
     )
     return tuple(each for each in chain if each is not None)
 

@@ -14,6 +14,7 @@ from sortedcontainers import SortedList
 from steersman.machinery.values import times
 from steersman.storage.dispatch import Dispatcher
 from steersman.storage.interface import (
+    Changes,
     Compacted,
     Conflict,
     Deliver,
@@ -28,9 +29,10 @@ from steersman.storage.interface import (
     Waiter,
 )
 from steersman.storage.keys import check_write
-from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
+from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background, Compactor
 from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
+from steersman.storage.replayed_history import replayed_history
 from steersman.storage.rewind import past_count, past_range, present_count, present_range
 
 _REVISION = attrgetter("revision")
@@ -95,7 +97,9 @@ class MemoryStorage:
     def start(self) -> None:
         """Start compaction and lease expiry on the running event loop."""
         compaction, lease = self._intervals
-        self._background.start(self, self.expire_leases, compaction_interval=compaction, lease_interval=lease)
+        self._background.start(
+            Compactor(self).tick, self.expire_leases, compaction_interval=compaction, lease_interval=lease
+        )
 
     knows_newest = True
     has_other_servers = False
@@ -250,6 +254,16 @@ class MemoryStorage:
         self._check_open()
         if revision > self._revision:
             await self._progress.wait(revision)
+
+    keeps_records = False
+
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
+        return await replayed_history(self, prefix, before, limit, is_key=is_key)
+
+    async def revision_at(self, seconds: float) -> int:
+        """Return 0, as times of writes are not known."""
+        return 0
 
     async def compact(self, revision: int) -> None:
         """Remove events up to the revision. Raises Compacted, FutureRevision."""

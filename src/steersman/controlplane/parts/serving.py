@@ -73,6 +73,7 @@ class GenericServer(Part):
     admission: Admission
     audit: Audit | None
     priority: PriorityAndFairness | None
+    opened: OpenStorage
     objects: ObjectStores
     built_in: BuiltInResources
     server: Server = offered()
@@ -116,6 +117,7 @@ class GenericServer(Part):
             profiling=options.profiling,
             mapper=common.mapper,
             observe=self.embedding.observe,
+            records_origins=self.opened.storage.keeps_records,
             registry=common.registry,
             executor=common.executor,
             threads=common.threads,

@@ -11,6 +11,7 @@ from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
 from steersman.storage.dispatch import Dispatcher, Registration
 from steersman.storage.interface import (
+    Changes,
     Compacted,
     Conflict,
     Deliver,
@@ -26,6 +27,7 @@ from steersman.storage.interface import (
 from steersman.storage.keys import check_write
 from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
+from steersman.storage.replayed_history import replayed_history
 from steersman.storage.shared import frames
 from steersman.storage.shared.frames import Kind
 from steersman.work.single_flight import Flight
@@ -328,6 +330,16 @@ class SharedStorage:
         return newest
 
     # Maintenance
+
+    keeps_records = False
+
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
+        return await replayed_history(self, prefix, before, limit, is_key=is_key)
+
+    async def revision_at(self, seconds: float) -> int:
+        """Return 0, as times of writes are not known."""
+        return 0
 
     async def compact(self, revision: int) -> None:
         """Let the process with the storage compact. Raises Compacted, FutureRevision, StorageUnavailable."""
