@@ -149,4 +149,6 @@ def _shown_step(step: Step) -> str:
 
 
 def _quoted(value: Any) -> str:
-    return value if isinstance(value, str) else str(value).lower()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

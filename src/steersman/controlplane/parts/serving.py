@@ -28,6 +28,7 @@ from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
+from steersman.server.history.paths import HistoryPaths
 from steersman.server.server import Server
 from steersman.work.parts import Part, offered
 
@@ -236,6 +237,7 @@ class Paths(Part):
         self.openapi.paths.install()
         install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
         install_basic_paths(server)
+        self._install_history()
         self._install_metrics()
         watchdog = None if self.watch is None else self.watch.watchdog
         if watchdog is not None:
@@ -244,6 +246,12 @@ class Paths(Part):
 
                 install_contention_profiling(server, watchdog.holds)
             watchdog.start()
+
+    def _install_history(self) -> None:
+        options, storage = self.options, self.opened.storage
+        kind = "etcd" if options.etcd_servers else options.storage
+        bounds = str(options.history) if storage.keeps_records else ""
+        HistoryPaths(self.generic.server, storage, self.objects.stores.storage_of_removed, kind, bounds).install()
 
     def _install_metrics(self) -> None:
         registry, stores, opened = self.common.registry, self.objects.stores, self.opened

@@ -18,41 +18,53 @@ _PAGE_BYTES: Final = 8 << 20
 _GROUP: Final = 128
 """Revisions of a span."""
 _NO_END: Final = b""
+_NEWEST: Final = (1 << 63) - 1
+"""A revision above all."""
 _COLUMNS: Final = "revision, key, value, create_revision, prev_revision, expires, checksum, record"
 
 
 def history(log: Log, prefix: str, before: int, limit: int, *, is_key: bool) -> Changes:
     """Return a page of writes, newest first; see interface.Storage.history."""
     low, high = bounds(prefix, "")
-    if is_key:
-        high = after(prefix)
+    end = after(prefix) if is_key else _NO_END if high is None else high
     compact = log.revisions()[1]
-    # The index has revisions only: values are read one by one, as a page may end early.
-    revisions = log.connection.execute(
-        "SELECT revision FROM log INDEXED BY log_key WHERE key >= ? AND key < ? AND revision < ? "
-        "ORDER BY revision DESC LIMIT ?",
-        (low, _NO_END if high is None else high, before or (1 << 63) - 1, limit + 1),
-    ).fetchall()
     items: list[Change] = []
     size = 0
-    for (revision,) in revisions:
-        if len(items) == limit or size >= _PAGE_BYTES:
-            return Changes(items, True)
-        row = _row(log, revision)
-        if row is None:
-            continue  # compaction has removed it meanwhile
-        if revision <= compact and _is_unreadable(log, row, compact):
-            continue
-        previous = _row(log, row[4]) if row[4] and revision > compact else None
-        current = None if row[2] is None else KeyValue(row[1], row[2], row[3], revision)
-        replaced = None
-        if previous is not None and previous[2] is not None:
-            replaced = KeyValue(previous[1], previous[2], previous[3], previous[0])
-        size += len(row[2] or b"") + (0 if replaced is None else len(replaced.value))
-        items.append(
-            Change(Event(revision, row[1], current, replaced), decode_record(row[7]), is_oldest=revision <= compact)
-        )
+    before = before or _NEWEST
+    while revisions := _revisions(log, low, end, before, limit + 1):
+        for revision in revisions:
+            if len(items) == limit or size >= _PAGE_BYTES:
+                return Changes(items, True)
+            change = _change(log, revision, compact)
+            if change is not None:
+                items.append(change)
+                event = change.event
+                size += sum(len(each.value) for each in (event.current, event.previous) if each is not None)
+        before = revisions[-1]
     return Changes(items, False)
+
+
+def _revisions(log: Log, low: str, end: str | bytes, before: int, limit: int) -> list[int]:
+    """Return the newest revisions of keys in a range, by the index alone: a page may end before the last of them."""
+    found = log.connection.execute(
+        "SELECT revision FROM log INDEXED BY log_key WHERE key >= ? AND key < ? AND revision < ? "
+        "ORDER BY revision DESC LIMIT ?",
+        (low, end, before, limit),
+    )
+    return [revision for (revision,) in found]
+
+
+def _change(log: Log, revision: int, compact: int) -> Change | None:
+    """Return a write, None if it is not readable. Raises StorageDamaged."""
+    row = _row(log, revision)
+    if row is None or (revision <= compact and _is_unreadable(log, row, compact)):
+        return None  # compaction has removed it, or will
+    replaced = None
+    if row[4] and revision > compact and (previous := _row(log, row[4])) is not None and previous[2] is not None:
+        replaced = KeyValue(previous[1], previous[2], previous[3], previous[0])
+    current = None if row[2] is None else KeyValue(row[1], row[2], row[3], revision)
+    event = Event(revision, row[1], current, replaced)
+    return Change(event, decode_record(row[7]), is_oldest=revision <= compact)
 
 
 def _row(log: Log, revision: int) -> tuple[Any, ...] | None:
