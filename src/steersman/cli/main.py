@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "down": "up.commands",
     "reset": "up.reset",
     "kubeconfig": "kubeconfig",
+    "why": "why",
     "serve": "serve_command",
     "controllers": "controllers",
     "scheduler": "scheduler",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from steersman.api.admissionregistration import v1 as admissionregistration
+from steersman.api.apiextensions import v1 as apiextensions
 from steersman.api.apiregistration import v1 as apiregistration
 from steersman.api.apps import v1 as apps
 from steersman.api.authentication import v1 as authentication
@@ -76,6 +77,9 @@ VALIDATING_ADMISSION_POLICY_BINDINGS: Final = _of(
     admissionregistration.ValidatingAdmissionPolicyBinding,
     namespaced=False,
 )
+CUSTOM_RESOURCE_DEFINITIONS: Final = _of(
+    "apiextensions.k8s.io", "customresourcedefinitions", apiextensions.CustomResourceDefinition, namespaced=False
+)
 API_SERVICES: Final = _of("apiregistration.k8s.io", "apiservices", apiregistration.APIService, namespaced=False)
 CONTROLLER_REVISIONS: Final = _of("apps", "controllerrevisions", apps.ControllerRevision)
 DAEMON_SETS: Final = _of("apps", "daemonsets", apps.DaemonSet)
@@ -99,6 +103,8 @@ CERTIFICATE_SIGNING_REQUESTS: Final = _of(
 LEASES: Final = _of("coordination.k8s.io", "leases", coordination.Lease)
 ENDPOINT_SLICES: Final = _of("discovery.k8s.io", "endpointslices", discovery.EndpointSlice)
 NEW_EVENTS: Final = _of("events.k8s.io", "events", events.Event)
+INGRESS_CLASSES: Final = _of("networking.k8s.io", "ingressclasses", networking.IngressClass, namespaced=False)
+INGRESSES: Final = _of("networking.k8s.io", "ingresses", networking.Ingress)
 IP_ADDRESSES: Final = _of("networking.k8s.io", "ipaddresses", networking.IPAddress, namespaced=False)
 SERVICE_CIDRS: Final = _of("networking.k8s.io", "servicecidrs", networking.ServiceCIDR, namespaced=False)
 EVICTIONS: Final = _of("policy", "evictions", policy.Eviction)

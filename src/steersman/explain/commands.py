@@ -1,0 +1,28 @@
+"""Command lines of suggestions, quoted for a shell."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from steersman.explain.finding import Reference, Suggestion
+from steersman.machinery.codec.serializer import encode_in_order
+
+
+def kubectl(*words: str, namespace: str = "") -> str:
+    """Return a command line of kubectl."""
+    return shlex.join(("kubectl", *words, *(("-n", namespace) if namespace else ())))
+
+
+def why(subject: Reference) -> str:
+    """Return the command that explains an object."""
+    name = f"{subject.kind.lower()}/{subject.name}"
+    return shlex.join(("steersman", "why", name, *(("-n", subject.namespace) if subject.namespace else ())))
+
+
+def patch(text: str, subject: Reference, change: Any) -> Suggestion:
+    """Return the suggestion of a merge patch of an object."""
+    body = encode_in_order(change).decode()
+    kind = subject.kind.lower()
+    line = kubectl("patch", kind, subject.name, "--type=merge", "-p", body, namespace=subject.namespace)
+    return Suggestion(text, line, patch=change)
