@@ -31,11 +31,6 @@ def commands() -> list[tuple[str, list[str]]]:
     return found
 
 
-def test_the_table_of_flags_has_a_row_for_each_and_no_other() -> None:
-    text = "\n".join(document.read_text() for document in DOCUMENTS)
-    assert sorted(re.findall(r"^\| `--([a-z0-9-]+)` \|", text, re.MULTILINE)) == sorted(FLAGS)
-
-
 def test_flags_of_a_cluster_are_told_in_its_guide() -> None:
     guide = (ROOT / "docs" / "up.md").read_text()
     own = [option for each in main.commands["up"].params for option in each.opts if option.startswith("--")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 
 from steersman.api.index import ON_REQUEST as OFF_BY_DEFAULT
+from steersman.cli.flags import NOT_SUPPORTED
 from steersman.cli.main import main
 from steersman.controlplane import on_request
 from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
-from steersman.controlplane.options import FLAGS, Options
+from steersman.controlplane.options import FLAGS, SECTIONS, Options
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.rest.resource import OtherVersion, Resource
 from tests.docs.markdown_documents import FILES, ROOT, Document, plain
@@ -29,11 +31,12 @@ SERVED = [
     for resource in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
     for other in (None, *resource.other_versions)
 ]
-DEFAULTS_IN_WORDS = {
-    *("data-dir", "advertise-address", "tls-cipher-suites", "tls-curve-preferences", "requestheader-allowed-names"),
-    *("oidc-ca-file", "oidc-username-prefix", "service-account-jwks-uri", "api-audiences"),
+KUBE_APISERVER_FLAGS = {
+    name: default
+    for line in (ROOT / "tests" / "cli" / "kube_apiserver_flags.txt").read_text().splitlines()
+    for name, _, default in [line.partition(" ")]
 }
-"""Flags without a default, or with one of the machine's, of which the table says what is done then."""
+"""Flags of kube-apiserver with their defaults, as it shows them at /flagz."""
 _LINK = re.compile(r"\[[^]]*]\(([^)\s]+)\)")
 
 
@@ -100,69 +103,86 @@ def test_the_readme_names_both_commands_of_a_first_visit(documents: Documents) -
     assert {"`make up`", "`make test`"} <= set(re.findall(r"`make \w+`", documents["README"].text))
 
 
-def test_every_supported_flag_is_in_the_table_of_flags_and_no_other(compatibility: Document) -> None:
-    rows = {plain(row[0]).removeprefix("--") for row in compatibility.table("Flags")}
-    assert rows == set(FLAGS)
+def flags_of(text: str) -> list[str]:
+    return re.findall(r"`--([\w-]+)`", text)
 
 
-def test_defaults_of_flags_are_those_of_the_table(compatibility: Document) -> None:
-    defaults = Options(data_dir=Path("/")).as_flags()
-    for row in compatibility.table("Flags"):
-        name, shown = plain(row[0]).removeprefix("--"), plain(row[1])
-        default = defaults[name].removeprefix("[").removesuffix("]")
-        assert shown == default or name in DEFAULTS_IN_WORDS, name
+def test_every_supported_flag_is_in_one_table_of_flags_and_no_other(documents: Documents) -> None:
+    page = documents["compatibility-flags"]
+    headings = ("Other defaults", "Other effects", "Flags of Steersman alone")
+    named = [name for heading in headings for row in page.table(heading) for name in flags_of(row[0])]
+    named += [name for row in page.table("Flags that work alike") for name in flags_of(row[1])]
+    assert len(named) == len({*named})
+    assert {*named} == set(FLAGS)
 
 
-def test_flags_that_kube_apiserver_does_not_have_are_marked(compatibility: Document) -> None:
-    marked = {
-        plain(row[0]).removeprefix("--") for row in compatibility.table("Flags") if "not in kube-apiserver" in row[2]
+def test_flags_that_work_alike_are_in_their_sections(documents: Documents) -> None:
+    for title, flags in documents["compatibility-flags"].table("Flags that work alike"):
+        assert {*flags_of(flags)} <= set(SECTIONS[title] if title in SECTIONS else SECTIONS[f"{title} flags"])
+
+
+def test_flags_with_another_default_than_kube_apiservers_are_in_the_table(documents: Documents) -> None:
+    ours = {name: text.strip("[]") for name, text in Options(data_dir=Path("/")).as_flags().items()}
+    theirs = {name: text.strip("[]") for name, text in KUBE_APISERVER_FLAGS.items()}
+    told = {
+        flags_of(flag)[0]: (plain(upstream).replace("required", ""), plain(here))
+        for flag, upstream, here in documents["compatibility-flags"].table("Other defaults")
     }
-    assert marked == {name for name, flag in FLAGS.items() if flag.is_own}
+    assert told == {name: (theirs[name], ours[name]) for name in FLAGS if name in theirs and theirs[name] != ours[name]}
 
 
-def test_every_resource_is_in_the_table_of_resources_and_no_other(compatibility: Document) -> None:
-    rows = [(row[0], row[1]) for row in compatibility.table("Resources")]
-    assert sorted(rows) == sorted((api_version(*served), served[0].plural) for served in SERVED)
+def test_flags_that_kube_apiserver_does_not_have_are_told_with_their_defaults(documents: Documents) -> None:
+    rows = {
+        flags_of(row[0])[0]: plain(row[1]) for row in documents["compatibility-flags"].table("Flags of Steersman alone")
+    }
+    assert set(rows) == {name for name, flag in FLAGS.items() if flag.is_own}
+    defaults = Options(data_dir=Path("/")).as_flags()
+    for name, shown in rows.items():
+        assert shown == defaults[name].strip("[]") or name == "data-dir", name
 
 
-def test_subresources_and_defaults_are_those_of_the_table(compatibility: Document) -> None:
-    rows = {row[:2]: row for row in compatibility.table("Resources")}
-    for resource, other in SERVED:
-        _, _, defaults, _, _, subresources = rows[api_version(resource, other), resource.plural]
-        assert subresources == ", ".join(each.name for each in resource.subresources), resource.plural
-        has_defaults = (other or resource).kind.has_defaults
-        assert defaults == ("yes" if has_defaults else "none"), resource.plural
+def test_flags_that_are_refused_are_listed(documents: Documents) -> None:
+    told = flags_of(documents["compatibility-flags"].section("Refused flags").replace("`--NAME`", ""))
+    assert told == sorted(NOT_SUPPORTED - {"help"})
 
 
-def test_every_version_that_can_be_turned_on_is_in_its_table_and_no_other(compatibility: Document) -> None:
+def resources_of(cell: str) -> Iterator[tuple[str, str]]:
+    """Yield plural and subresources of each resource in a cell such as `nodes (proxy, status), secrets`."""
+    yield from re.findall(r"(\w+)(?: \(([^)]*)\))?(?:, |$)", cell)
+
+
+def subresources_of(resource: Resource[Any]) -> str:
+    return ", ".join(each.name for each in resource.subresources)
+
+
+def test_every_resource_is_in_the_table_of_resources_and_no_other(documents: Documents) -> None:
+    table = documents["compatibility-resources"].table("Resources")
+    told = [(api, *each) for api, cell in table for each in resources_of(cell)]
+    expected = [(api_version(*served), served[0].plural, subresources_of(served[0])) for served in SERVED]
+    assert sorted(told) == sorted(expected)
+
+
+def test_every_version_that_can_be_turned_on_is_in_its_table_and_no_other(documents: Documents) -> None:
     expected = set()
     for resource, other in ON_REQUEST:
-        default, warning = (other or resource).kind.has_defaults, (other or resource).deprecation_warning
-        subresources = ", ".join(each.name for each in resource.subresources)
-        expected.add(
-            (
-                api_version(resource, other),
-                resource.plural,
-                "yes" if default else "none",
-                resource.version,
-                "yes" if warning else "no",
-                subresources,
-            )
-        )
-    assert set(compatibility.table("Versions that are off by default")) == expected
+        warning = (other or resource).deprecation_warning
+        stored = resource.stored_as.rpartition("/")[2] or resource.version
+        api = api_version(resource, other)
+        expected.add((api, resource.plural, subresources_of(resource), stored, "yes" if warning else "no"))
+    table = documents["compatibility-resources"].table("Versions that are off by default")
+    assert {
+        (api, *each, stored, warned) for api, cell, stored, warned in table for each in resources_of(cell)
+    } == expected
 
 
-def test_kinds_that_cannot_be_created_are_marked_as_refused(compatibility: Document) -> None:
-    refused = {row[1] for row in compatibility.table("Resources") if row[4] == "refused"}
-    not_yet = {resource.plural for resource, _ in SERVED if resource.not_yet}
-    assert refused == not_yet
-    for plural in not_yet:
-        assert re.search(rf"{plural}[,.]", compatibility.section("Resources")), plural
+def test_no_kind_of_the_table_is_refused_when_it_is_created() -> None:
+    assert [resource.plural for resource, _ in SERVED if resource.not_yet] == []
 
 
 def test_admission_plugins_are_those_of_the_table_in_order(compatibility: Document) -> None:
-    rows = [(row[0], row[1]) for row in compatibility.table("Admission plugins")]
-    assert rows == [(each.name, "on" if each.on_by_default else "off") for each in PLUGINS]
+    listed = compatibility.section("Admission plugins").partition(":\n\n")[2].partition(".\n\n")[0]
+    told = " ".join(listed.split()).split(", ")
+    assert told == [each.name if each.on_by_default else f"{each.name} (off)" for each in PLUGINS]
 
 
 def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -> None:
@@ -174,12 +194,18 @@ def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -
     assert len(missing) + sum(each.on_by_default for each in PLUGINS) == 27
 
 
-def test_every_filter_is_in_the_table_of_filters(compatibility: Document) -> None:
-    rows = {plain(name): row[1] for row in compatibility.table("Request filters") for name in row[0].split(",")}
-    for file in (SOURCES / "endpoints" / "filters").glob("*.py"):
-        for name in re.findall(r"\((With\w+)\)", file.read_text().partition('"""\n')[0]):
-            assert name in rows or f"{name} is" in rows["WithPriorityAndFairness"], name
-            assert not rows.get(name, "").startswith("no"), name
+def test_every_filter_is_in_the_table_of_filters(documents: Documents) -> None:
+    rows = {
+        row[0]: re.findall(r"With\w+", row[1]) for row in documents["compatibility-server"].table("Request filters")
+    }
+    assert set(rows) == {"always", "with a flag", "missing"}
+    there = {
+        name
+        for file in (SOURCES / "endpoints" / "filters").glob("*.py")
+        for name in re.findall(r"\((With\w+)\)", file.read_text().partition('"""\n')[0])
+    }
+    assert there <= {*rows["always"], *rows["with a flag"]}
+    assert not there & {*rows["missing"]}
 
 
 def test_floors_are_those_that_import_linter_holds(documents: Documents) -> None:

@@ -64,6 +64,18 @@ def test_the_page_about_containers(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "up-containers.md"))
 
 
+def test_the_page_about_compatibility(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "compatibility.md"))
+
+
+def test_the_page_about_resources(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "compatibility-resources.md"))
+
+
+def test_the_page_about_the_scheduler(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "scheduler.md"))
+
+
 def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 

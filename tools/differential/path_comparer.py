@@ -12,7 +12,6 @@ from functools import partial
 from itertools import groupby
 from random import Random
 from typing import Any, Final
-from urllib.parse import unquote
 
 from .comparison import Normaliser, differences
 from .paths import HOME, KEPT_OUT, LABEL, NAME, OTHER, Request, Served, case, fixture
@@ -346,22 +345,6 @@ def shown(request: Request, answer: Answer) -> dict[str, Any]:
     return out
 
 
-_UNSUPPORTED: Final = (
-    "mutatingadmissionpolicies",
-    "mutatingadmissionpolicybindings",
-    "mutatingwebhookconfigurations",
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-    "validatingwebhookconfigurations",
-    "customresourcedefinitions",
-)
-
-
-def _not_supported(request: Request, one: Answer, other: Answer) -> bool:
-    """Return True if docs/compatibility.md documents that the request is refused with 501, as nothing would act on it."""
-    return other.code == 501 and any(plural in unquote(request.target) for plural in _UNSUPPORTED)
-
-
 def _read_under_a_name_from_the_query(request: Request, one: Answer, other: Answer) -> bool:
     """An empty name before a subresource: upstream takes it from the field selector and reads what was to be listed."""
     return "fieldSelector" in request.target and "name must be provided" in str(other.body)
@@ -372,7 +355,7 @@ def _decoded(text: str) -> str:
     return text.replace("\\xff", "\ufffd")
 
 
-KNOWN: Final = (_not_supported, _read_under_a_name_from_the_query)
+KNOWN: Final = (_read_under_a_name_from_the_query,)
 
 
 def run(a: Client, b: Client, options: argparse.Namespace) -> int:

@@ -1,6 +1,6 @@
 """Checks of options that depend on each other: combinations that kube-apiserver refuses or warns of, with its texts.
 
-The table is in docs/compatibility.md. Combinations that depend on the content of a file are checked by its reader.
+Combinations that depend on the content of a file are checked by its reader.
 """
 
 from __future__ import annotations

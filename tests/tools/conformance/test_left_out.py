@@ -11,7 +11,7 @@ import pytest
 from tools.conformance.left_out import SIMULATED, TOLD, counted, pattern
 from tools.conformance.report import table
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "compatibility.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "compatibility-comparison.md"
 DNS = "[sig-network] DNS should provide DNS for services [Conformance]"
 LIFECYCLE = "[sig-apps] Deployment should run the lifecycle of a Deployment [Conformance]"
 ENVIRONMENT = "[sig-node] Secrets should be consumable via the environment [NodeConformance] [Conformance]"
