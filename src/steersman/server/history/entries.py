@@ -59,10 +59,10 @@ def entry(write: Write, *, hides: bool, with_object: bool) -> bytes:
     if write.unreadable:
         return encode_in_order({**shown, "unreadable": write.unreadable})
     before, after = _decoded(write.before), _decoded(write.after)
-    if after is not None and (managers := _managers(before or {}, after)):
+    if after is not None and (managers := managers_of(before or {}, after)):
         shown["managers"] = managers
     if before is not None and after is not None:
-        shown |= _changes(before, after, hides=hides)
+        shown |= changes_of(before, after, hides=hides)
     if with_object and after is not None:
         shown["object"] = hidden(after) if hides else after
     return encode_in_order(shown)
@@ -87,7 +87,7 @@ def _decoded(body: bytes | None) -> dict[str, Any] | None:
     return found
 
 
-def _managers(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+def managers_of(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """Return the field managers that a write has given fields to."""
     known = {_identity(each): each.get("fieldsV1") for each in _managed_fields(before)}
     found: dict[str, None] = {}
@@ -110,7 +110,8 @@ def _managed_fields(obj: dict[str, Any]) -> list[dict[str, Any]]:
     return [each for each in fields if isinstance(each, dict)] if isinstance(fields, list) else []
 
 
-def _changes(before: dict[str, Any], after: dict[str, Any], *, hides: bool) -> dict[str, Any]:
+def changes_of(before: dict[str, Any], after: dict[str, Any], *, hides: bool) -> dict[str, Any]:
+    """Return the changes of a write as members of its entry; with `hides` without values of a Secret."""
     changes: list[dict[str, Any]] = []
     count = 0
     for each in differences(_shown_part(before), _shown_part(after)):
