@@ -21,6 +21,7 @@ from steersman.endpoints.filters.impersonation import with_impersonation
 from steersman.endpoints.filters.lifetime import WaitGroup, with_lifetime
 from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.filters.observation import with_observation
+from steersman.endpoints.filters.origin import with_origin
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
@@ -71,6 +72,7 @@ def layers(
             partial(note_flow, config.fairness),
         ),
         ("authorization", with_authorization(config.authorizer, metrics, arrival), note_verdict),
+        ("origin", with_origin if config.records_origins else None, None),
     )
     return tuple(Layer(name, each, note) for name, each, note in given if each is not None)
 

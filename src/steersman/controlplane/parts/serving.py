@@ -28,6 +28,7 @@ from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
+from steersman.server.history.paths import HistoryPaths
 from steersman.server.request_paths import install_request_paths
 from steersman.server.request_traces import RequestTraces
 from steersman.server.server import Server
@@ -75,6 +76,7 @@ class GenericServer(Part):
     admission: Admission
     audit: Audit | None
     priority: PriorityAndFairness | None
+    opened: OpenStorage
     objects: ObjectStores
     built_in: BuiltInResources
     server: Server = offered()
@@ -118,6 +120,7 @@ class GenericServer(Part):
             profiling=options.profiling,
             mapper=common.mapper,
             observe=self.embedding.observe,
+            records_origins=self.opened.storage.keeps_records,
             registry=common.registry,
             executor=common.executor,
             threads=common.threads,
@@ -238,6 +241,7 @@ class Paths(Part):
         if options.profiling:
             install_request_paths(server, RequestTraces(server.traces))
         install_basic_paths(server)
+        self._install_history()
         self._install_metrics()
         watchdog = None if self.watch is None else self.watch.watchdog
         if watchdog is not None:
@@ -246,6 +250,12 @@ class Paths(Part):
 
                 install_contention_profiling(server, watchdog.holds)
             watchdog.start()
+
+    def _install_history(self) -> None:
+        options, storage = self.options, self.opened.storage
+        kind = "etcd" if options.etcd_servers else options.storage
+        bounds = str(options.history) if storage.keeps_records else ""
+        HistoryPaths(self.generic.server, storage, self.objects.stores.storage_of_removed, kind, bounds).install()
 
     def _install_metrics(self) -> None:
         registry, stores, opened = self.common.registry, self.objects.stores, self.opened
