@@ -7,12 +7,14 @@ the moment; the chain of a write leaves out plugins without work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
+from steersman.admission.changes import changed_paths, document
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
 from steersman.authentication.user import UserInfo
@@ -20,6 +22,7 @@ from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
+from steersman.tracing.trace import current_step, step
 from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
@@ -207,11 +210,32 @@ class WriteKind(NamedTuple):
     subresource: str
 
 
+_Method = Callable[[Attributes], Awaitable[None]]
+"""Method `admit` or `validate` of a plugin."""
+
+
 class _Steps(NamedTuple):
     """Methods of the plugins that handle one kind of write, in order."""
 
-    admit: tuple[Callable[[Attributes], Awaitable[None]], ...]
-    validate: tuple[Callable[[Attributes], Awaitable[None]], ...]
+    admit: tuple[_Method, ...]
+    validate: tuple[_Method, ...]
+
+
+def in_steps(methods: Iterable[_Method]) -> tuple[_Method, ...]:
+    """Return the methods of plugins, each in a step of the traced request."""
+    return tuple(partial(_in_step, each) for each in methods)
+
+
+async def _in_step(method: _Method, attributes: Attributes) -> None:
+    """Call the method in a step with its plugin, and the paths of the fields that it has changed."""
+    plugin = getattr(method, "__self__", None)
+    with step(f"admission {getattr(plugin, 'name', '')}", phase=method.__name__) as opened:
+        before = document(attributes.obj) if method.__name__ == "admit" else None
+        await method(attributes)
+        if opened is not None and before is not None:
+            after = document(attributes.obj)
+            if after != before:
+                opened.set("changed", " ".join(changed_paths(before, after)))
 
 
 class Chain:
@@ -244,6 +268,8 @@ class Chain:
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
+        if current_step() is not None:
+            steps = _Steps(in_steps(steps.admit), ())
         for admit in steps.admit:
             await admit(attributes)
         again = attributes.existing_reinvocation
@@ -257,7 +283,7 @@ class Chain:
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
-        for validate in steps.validate:
+        for validate in steps.validate if current_step() is None else in_steps(steps.validate):
             await validate(attributes)
 
     def _build_steps(self, writes: WriteKind) -> _Steps:

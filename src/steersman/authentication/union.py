@@ -14,8 +14,16 @@ from steersman.authentication.interface import (
     TokenIdentity,
 )
 from steersman.authentication.user import UserInfo, authenticated
+from steersman.tracing.trace import current_step
 
 T = TypeVar("T")
+
+
+def note_authenticator(found: object) -> None:
+    """Note in the trace of a request which authenticator knows its user; the innermost one is noted first."""
+    opened = current_step()
+    if opened is not None and opened.name == "authentication":
+        opened.attributes.setdefault("authenticator", type(found).__name__)
 
 
 class UnionAuthenticator:
@@ -47,6 +55,7 @@ class UnionAuthenticator:
                 continue
             if not isinstance(user, UserInfo):
                 return self._resume(user, rest, credentials, errors)
+            note_authenticator(each)
             return authenticated(user)
         _refuse_after(errors)
         return None if self._anonymous is None else self._anonymous.authenticate(credentials)
@@ -96,6 +105,7 @@ class UnionTokenAuthenticator:
             if not isinstance(identity, TokenIdentity):
                 following = ((lambda each=each: each.authenticate_token(token, audiences)) for each in rest)
                 return _first_known(identity, following, TokenIdentity, errors)
+            note_authenticator(each)
             return identity
         _refuse_after(errors)
         return None

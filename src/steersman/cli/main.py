@@ -16,6 +16,8 @@ _COMMANDS: Final = {
     "down": "up.commands",
     "reset": "up.reset",
     "kubeconfig": "kubeconfig",
+    "why": "why",
+    "trace": "trace",
     "serve": "serve_command",
     "controllers": "controllers",
     "scheduler": "scheduler",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from steersman.endpoints.negotiation import (
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, object_response
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import serialized
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
@@ -26,6 +28,7 @@ from steersman.machinery.errors.status import not_acceptable
 from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item
+from steersman.tracing.trace import current_step
 from steersman.work.offloading import offload_if
 
 _NO_PROTOBUF: Final = (
@@ -61,10 +64,15 @@ def check_form(scope: Scope, wanted: Representation) -> None:
         raise not_acceptable(_NO_PROTOBUF)
 
 
-async def item_response(
+def item_response(
     scope: Scope, request: Request, item: Item, wanted: Representation, code: int = 200
-) -> Response:
+) -> Awaitable[Response]:
     """Return the answer for one object. Raises StatusError 406."""
+    answering = _item_response(scope, request, item, wanted, code)
+    return answering if current_step() is None else serialized(request, wanted, answering)
+
+
+async def _item_response(scope: Scope, request: Request, item: Item, wanted: Representation, code: int) -> Response:
     plain = wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty)
     if plain and scope.other is None:
         data = b"%b%b\n" % (scope.prefix, item.body)

@@ -16,6 +16,7 @@ from steersman.endpoints.request import SHORT_QUERY, Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
+from steersman.tracing.trace import current_step
 from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,10 @@ def with_authorization(
             verdict = again if isinstance(again, Verdict) else await again
         if trail is not None:
             trail.add_latency(AUTHORIZATION, monotonic() - began)
+        opened = current_step()
+        if opened is not None:
+            opened.set("decision", verdict.decision.value)
+            opened.set("reason", verdict.reason)
         if verdict.decision is Decision.ALLOW:
             if trail is not None:
                 _record(trail, "allow", verdict.reason)

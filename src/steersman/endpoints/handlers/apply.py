@@ -32,6 +32,7 @@ from steersman.machinery.patch.json_patch import json_type
 from steersman.machinery.values import times
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
+from steersman.tracing.trace import add_event, current_step, in_step
 from steersman.work.offloading import mark_large, offload
 
 _CONVERTING: Final = "error converting YAML to JSON: "
@@ -167,6 +168,7 @@ async def read_configuration(scope: Scope[Updater], request: Request) -> Configu
     write = await parse(scope, request, lambda _scope, _request: APPLY_YAML, apply_options)
     if request.audit is not None:
         await offload(request.audit.set_patch, write.data)
+    add_event("Recorded the audit event")
     configuration = Configuration(write)
     await offload(configuration.read, write.data)
     return configuration
@@ -178,15 +180,23 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
     write = configuration.write
     applier = applier_of(scope, request.action.subresource)
 
+    opened = current_step()
+
     async def prepare(old: Any | None) -> Any:
         live = scope.kind.new() if old is None else old
         if old is not None and scope.other is not None:
             live = await scope.run(scope.other.from_hub, old)
-        new, is_changed = await configuration.applied(applier, live, scope.kind)
+        if opened is not None:
+            opened.add_event("About to apply patch")
+        new, is_changed = await in_step("apply", configuration.applied(applier, live, scope.kind))
         same = None if is_changed else old
-        return await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
+        found = await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
+        if opened is not None:
+            opened.add_event("About to check admission control")
+        return found
 
     item, created = await store_changed(write, prepare, may_create=not request.action.subresource)
+    add_event("Object stored in database")
     return await item_response(scope, request, item, write.wanted, 201 if created else 200)
 
 

@@ -30,6 +30,7 @@ from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
+from steersman.tracing.trace import current_step, cut, within
 from steersman.work import upkeep
 from steersman.work.offloading import bound, current, offload_if
 from steersman.work.single_flight import Flight
@@ -74,7 +75,11 @@ async def watch(scope: Scope, request: Request) -> Response:
     initialized = request.initialized
     stream = kind(scope, options, wanted, including, float(seconds or 0), labels, initialized)
     try:
-        stream.begin(await watcher.watch(request.context(), options, stream))
+        opening = watcher.watch(request.context(), options, stream)
+        if current_step() is not None:
+            about = {"audit-id": cut(request.audit_id), "type": request.action.resource}
+            opening = within(opening, "cacher.Watch", **about)
+        stream.begin(await opening)
     except StatusError as error:
         if not _is_told_in_stream(error):
             raise
