@@ -20,8 +20,6 @@ import { WhyView } from "./views/why";
 interface Info {
   readonly server: string;
   readonly context: string;
-  readonly user: string;
-  readonly version: string;
 }
 
 const KINDS_EVERY = 60_000;
@@ -78,7 +76,7 @@ function Header({ view, help }: { view: string; help: () => void }) {
           </a>
         ))}
       </nav>
-      <span class="info" title={info ? `${info.server}${info.user ? `, as ${info.user}` : ""}` : ""}>
+      <span class="info" title={info?.server}>
         {info?.context || info?.server}
       </span>
       {state === "lost" && (

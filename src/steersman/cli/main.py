@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "scheduler": "scheduler",
     "storage": "storage",
     "envtest": "envtest.command",
+    "inspect": "inspect",
     "crd": "crd",
     "completion": "completion",
 }

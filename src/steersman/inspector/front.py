@@ -42,12 +42,10 @@ SameSite=Strict cookie then. The token leaves the address bar.
 
 
 class Info(msgspec.Struct, rename="camel"):
-    """What the page shows of the connection itself: the server's address and the kubeconfig's context and user."""
+    """Facts about the front that the page shows: address of the API server, and context of the kubeconfig."""
 
     server: str
     context: str = ""
-    user: str = ""
-    version: str = ""
 
 
 class Front:
