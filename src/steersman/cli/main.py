@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "fork": "history.fork_command",
     "storage": "storage",
     "envtest": "envtest.command",
+    "inspect": "inspect",
     "crd": "crd",
     "completion": "completion",
 }
