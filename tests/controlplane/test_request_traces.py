@@ -225,7 +225,12 @@ async def test_tracing_ends_a_minute_after_the_last_read(monkeypatch: pytest.Mon
             later.clear()
 
     loop = asyncio.get_running_loop()
-    monkeypatch.setattr(loop, "call_later", lambda after, call: later.append((after, call)) or Timer())
+
+    def call_later(after: float, call: Callable[[], None]) -> Timer:
+        later.append((after, call))
+        return Timer()
+
+    monkeypatch.setattr(loop, "call_later", call_later)
     leave = traces.subscribe(lambda trace: None)
     ended(readers)
     later[0][1]()

@@ -107,12 +107,12 @@ class Policy(Struct):
     def authorizer(self) -> RbacAuthorizer:
         """Return the server's RBAC authorizer with these roles and bindings."""
         found = RbacAuthorizer()
-        for cluster_role in self.cluster_roles:
-            found.set_cluster_role(cluster_role.metadata.name, cluster_role)
-        for role in self.roles:
-            found.set_role(role.metadata.namespace, role.metadata.name, role)
+        roles: list[ClusterRole | Role] = [*self.cluster_roles, *self.roles]
+        for role in roles:
+            found.put_role(role.metadata.namespace, role.metadata.name, RoleRules(role.rules or ()))
         for binding in self.bindings:
-            found.set_binding(binding.metadata.namespace, binding.metadata.name, binding)
+            namespace, name = binding.metadata.namespace, binding.metadata.name
+            found.put_binding(namespace, name, Binding(namespace, name, binding.role_ref, binding.subjects))
         return found
 
 
