@@ -106,6 +106,8 @@ CLUSTER_ROLE_BINDINGS: Final = _of(
     "rbac.authorization.k8s.io", "clusterrolebindings", rbac.ClusterRoleBinding, namespaced=False
 )
 CLUSTER_ROLES: Final = _of("rbac.authorization.k8s.io", "clusterroles", rbac.ClusterRole, namespaced=False)
+ROLE_BINDINGS: Final = _of("rbac.authorization.k8s.io", "rolebindings", rbac.RoleBinding)
+ROLES: Final = _of("rbac.authorization.k8s.io", "roles", rbac.Role)
 DEVICE_CLASSES: Final = _of("resource.k8s.io", "deviceclasses", resource.DeviceClass, namespaced=False)
 RESOURCE_CLAIMS: Final = _of("resource.k8s.io", "resourceclaims", resource.ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = _of("resource.k8s.io", "resourceclaimtemplates", resource.ResourceClaimTemplate)

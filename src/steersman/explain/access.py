@@ -107,12 +107,10 @@ class Policy(Struct):
     def authorizer(self) -> RbacAuthorizer:
         """Return the server's RBAC authorizer with these roles and bindings."""
         found = RbacAuthorizer()
-        for cluster_role in self.cluster_roles:
-            found.set_cluster_role(cluster_role.metadata.name, cluster_role)
-        for role in self.roles:
-            found.set_role(role.metadata.namespace, role.metadata.name, role)
+        for role in self.every_role:
+            found.put_role(role.metadata.namespace, role.metadata.name, RoleRules(role.rules or ()))
         for binding in self.bindings:
-            found.set_binding(binding.metadata.namespace, binding.metadata.name, binding)
+            found.put_binding(binding.metadata.namespace, binding.metadata.name, _parsed(binding))
         return found
 
 
@@ -307,7 +305,7 @@ def roles_that_allow(policy: Policy, attributes: Attributes) -> list[Role | Clus
         *(each for each in policy.roles if namespace and each.metadata.namespace == namespace),
     )
     found = [each for each in candidates if any(allows(rule, attributes) for rule in each.rules or ())]
-    return sorted(found, key=_size)
+    return sorted(found, key=lambda each: (each.metadata.name.startswith("system:"), _size(each)))
 
 
 def _size(role: Role | ClusterRole) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
@@ -187,6 +188,6 @@ def _order(moment: str) -> int:
         return 0
 
 
-def encoded(found: Explanation) -> bytes:
-    """Return the JSON of an explanation."""
-    return msgspec.json.format(msgspec.json.encode(found))
+def encoded(found: Struct) -> str:
+    """Return the JSON of an explanation or overview, indented and in ASCII, so that no text controls a terminal."""
+    return json.dumps(msgspec.to_builtins(found), indent=2)

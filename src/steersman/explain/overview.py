@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from steersman.api.core.v1 import Pod
@@ -58,11 +57,6 @@ class Overview(Struct, frozen=True, rename="camel", omit_defaults=True, tag_fiel
     namespace: str
     items: tuple[Unhealthy, ...] = ()
     unread: tuple[str, ...] = ()
-
-
-def encoded_overview(found: Overview) -> bytes:
-    """Return the JSON of an overview."""
-    return msgspec.json.format(msgspec.json.encode(found))
 
 
 async def overview(world: World, namespace: str = "") -> Overview:
