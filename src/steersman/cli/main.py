@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "reset": "up.reset",
     "kubeconfig": "kubeconfig",
     "why": "why",
+    "what-if": "what_if",
     "serve": "serve_command",
     "controllers": "controllers",
     "scheduler": "scheduler",

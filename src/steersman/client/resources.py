@@ -22,6 +22,7 @@ from steersman.api.networking import v1 as networking
 from steersman.api.policy import v1 as policy
 from steersman.api.rbac import v1 as rbac
 from steersman.api.resource import v1 as resource
+from steersman.api.scheduling import v1 as scheduling
 from steersman.api.storage import v1 as storage
 from steersman.client.api_resource import APIResource
 
@@ -112,6 +113,7 @@ DEVICE_CLASSES: Final = _of("resource.k8s.io", "deviceclasses", resource.DeviceC
 RESOURCE_CLAIMS: Final = _of("resource.k8s.io", "resourceclaims", resource.ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = _of("resource.k8s.io", "resourceclaimtemplates", resource.ResourceClaimTemplate)
 RESOURCE_SLICES: Final = _of("resource.k8s.io", "resourceslices", resource.ResourceSlice, namespaced=False)
+PRIORITY_CLASSES: Final = _of("scheduling.k8s.io", "priorityclasses", scheduling.PriorityClass, namespaced=False)
 CSI_DRIVERS: Final = _of("storage.k8s.io", "csidrivers", storage.CSIDriver, namespaced=False)
 CSI_NODES: Final = _of("storage.k8s.io", "csinodes", storage.CSINode, namespaced=False)
 CSI_STORAGE_CAPACITIES: Final = _of("storage.k8s.io", "csistoragecapacities", storage.CSIStorageCapacity)

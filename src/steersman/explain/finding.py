@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from steersman.api.core.v1 import Event
 from steersman.client.api_resource import APIResource
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.times import unix
 
 
@@ -46,7 +47,7 @@ class Reference(_Wire, frozen=True):
 
     def __str__(self) -> str:
         """Return `kind/name`, as kubectl prints objects."""
-        return f"{self.kind.lower()}/{self.name}" if self.name else self.kind.lower()
+        return f"{to_lower(self.kind)}/{self.name}" if self.name else to_lower(self.kind)
 
 
 class Evidence(_Wire, frozen=True):
