@@ -20,6 +20,7 @@ PLAYED = {
     "docs/controllers.md": READ,
     "docs/annotations.md": READ,
     "docs/scheduler.md": READ,
+    "docs/explain.md": READ,
     "docs/compatibility.md": READ,
     "docs/compatibility-resources.md": READ,
     "docs/encryption.md": READ,
