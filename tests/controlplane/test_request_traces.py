@@ -15,6 +15,7 @@ from steersman.server.request_paths import MOST_STREAMS, RequestStream, matcher
 from steersman.server.request_traces import KEPT, LINGER, RequestTraces
 from steersman.testing import Client
 from steersman.tracing.readers import Readers
+from steersman.tracing.trace import OWN
 from tests.conftest import StartControlPlane
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -200,7 +201,7 @@ async def test_the_ring_is_bounded_by_requests_and_by_their_steps() -> None:
         assert trace is not None
         trace.facts = {"path": "/"}
         for _ in range(900):
-            trace.open(trace.root, "step", {}, upstream=False)
+            trace.open(trace.root, "step", {}, scope=OWN)
         readers.end(trace)
     kept = traces.recent()
     assert len(kept) < 30
@@ -224,8 +225,11 @@ async def test_tracing_ends_a_minute_after_the_last_read(monkeypatch: pytest.Mon
         def cancel(self) -> None:
             later.clear()
 
-    loop = asyncio.get_running_loop()
-    monkeypatch.setattr(loop, "call_later", lambda after, call: later.append((after, call)) or Timer())
+    def call_later(after: float, call: Callable[[], None]) -> Timer:
+        later.append((after, call))
+        return Timer()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
     leave = traces.subscribe(lambda trace: None)
     ended(readers)
     later[0][1]()

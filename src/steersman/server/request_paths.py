@@ -26,7 +26,7 @@ from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.message import BodyWriter, Response
 from steersman.server.request_traces import PATH, RequestTraces
 from steersman.server.server import Server
-from steersman.tracing.documents import document, seconds, summary
+from steersman.tracing.documents import document, summary
 from steersman.tracing.trace import Trace
 
 MOST_UNREAD: Final = 1 << 20
@@ -159,7 +159,7 @@ def _contains(wanted: str, trace: Trace) -> bool:
 
 
 def _takes(least: float, trace: Trace) -> bool:
-    return seconds(trace) >= least
+    return trace.seconds >= least
 
 
 def _failed(trace: Trace) -> bool:
