@@ -79,8 +79,9 @@ async def test_a_creation_tells_each_step_and_what_plugins_changed_but_no_value(
     found = await traced(client, "?verb=create&resource=secrets")
     names = [each["name"] for each in found["steps"]]
     assert names[0] == "reception"
-    assert names[-5:] == [
+    assert names[-6:] == [
         "authentication",
+        "audit",
         "constrainedimpersonation",
         "priorityandfairness",
         "authorization",

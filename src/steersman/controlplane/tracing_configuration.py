@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -28,8 +27,6 @@ _MILLION: Final = 1_000_000
 def tracing_configuration(path: str) -> TracingConfiguration:
     """Return the valid configuration in a file. Raises OptionsError."""
     failed = "failed to read tracing config: "
-    if not os.path.exists(path):
-        raise OptionsError(f"tracing-config-file {path} does not exist")
     try:
         data = read_bounded(Path(path))
     except OSError as error:

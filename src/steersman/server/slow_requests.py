@@ -18,13 +18,17 @@ logger = logging.getLogger("steersman.trace")
 THRESHOLD: Final = 0.5
 """Seconds from which a step is logged."""
 _THRESHOLDS: Final = {"SerializeObject": 5.0}
+_CONVERSION: Final = "Call conversion webhook"
+_CONVERSION_SECONDS: Final = 0.05
+_SECONDS_OF_OBJECT: Final = 0.008
+"""Threshold of a conversion: a constant, and a part for each object."""
 _OWN_ATTRIBUTES: Final = frozenset({"revision", "verdict", "changed", "error"})
 
 
 class SlowRequests:
     """The reader of traces that logs slow requests. It is registered only while the log's level shows its lines."""
 
-    least_seconds = THRESHOLD
+    least_seconds = _CONVERSION_SECONDS
     reads_filters = False
 
     def __init__(self, readers: Readers) -> None:
@@ -76,6 +80,8 @@ def _is_slow(step: Step) -> bool:
 
 
 def _threshold(step: Step) -> float:
+    if step.name == _CONVERSION:
+        return _CONVERSION_SECONDS + _SECONDS_OF_OBJECT * int(step.attributes.get("object-count", 0))
     return _THRESHOLDS.get(step.name, THRESHOLD)
 
 

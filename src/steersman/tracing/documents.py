@@ -9,7 +9,7 @@ from typing import Any, Final
 from steersman.tracing.trace import SERVER, Step, Trace, Value
 
 _DIGITS: Final = 3
-_NOT_SHOWN: Final = frozenset({"accept", "host", "metricsVerb", "scheme", "scope", "sourcePort", "target"})
+_NOT_SHOWN: Final = frozenset({"accept", "host", "metricsVerb", "pathName", "scheme", "scope", "sourcePort", "target"})
 """Facts that only spans need."""
 
 

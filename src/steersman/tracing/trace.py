@@ -22,6 +22,7 @@ from contextvars import ContextVar, Token
 from random import getrandbits
 from types import TracebackType
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from steersman.tracing.propagation import TRACEPARENT, Propagated, traceparent
 from steersman.tracing.sampling import Sampling
@@ -231,6 +232,7 @@ class Unrecorded:
         return None
 
 
+_PORTS: Final = {"http": 80, "https": 443}
 UNRECORDED: Final = Unrecorded()
 _open: Final[ContextVar[Step | None]] = ContextVar("step", default=None)
 
@@ -275,9 +277,22 @@ def _opened(name: str, attributes: dict[str, Value], shared: Shared, *, scope: s
     return parent.trace.open(parent, name, attributes, shared, scope=scope) or UNRECORDED
 
 
-def client_span(name: str, scope: str = CLIENT, /, **attributes: Value) -> Step | Unrecorded:
-    """Return a context manager for the span of a request to another server."""
-    return _opened(name, attributes, (), scope=scope)
+def call_span(method: str, **attributes: Value) -> Step | Unrecorded:
+    """Return a context manager for the span of a gRPC call (otelgrpc); `method` has the form package.Service/Method."""
+    return _opened(method, {"rpc.method": method, "rpc.system.name": "grpc", **attributes}, (), scope=CALL)
+
+
+def http_client_span(method: str, url: str) -> Step | Unrecorded:
+    """Return a context manager for the span of an HTTP request to another server (otelhttp)."""
+    parts = urlsplit(url)
+    port = parts.port or _PORTS.get(parts.scheme, 0)
+    about: dict[str, Value] = {
+        "http.request.method": method,
+        "url.full": cut(url),
+        "server.address": parts.hostname or "",
+        "server.port": port,
+    }
+    return _opened(f"HTTP {method}", about, (), scope=CLIENT)
 
 
 def outgoing() -> list[tuple[str, str]]:

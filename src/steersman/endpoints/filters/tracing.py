@@ -240,6 +240,7 @@ def facts(request: Request, code: int, size: int | None) -> dict[str, Any]:
         "subresource": action.subresource,
         "namespace": action.namespace,
         "name": action.name,
+        "pathName": action.name,
         "user": "" if user is None else user.name,
         "userAgent": request.headers.get("user-agent", ""),
         "sourceIP": request.http.peer.host,
