@@ -25,6 +25,7 @@ PLAYED = {
     "docs/etcd.md": READ,
     "docs/logs.md": READ,
     "docs/workers.md": READ,
+    "docs/trace.md": READ,
     "docs/envtest.md": READ,
     "docs/test-ci.md": READ,
     "docs/test-java-rust.md": READ,

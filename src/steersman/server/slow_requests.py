@@ -56,7 +56,8 @@ class SlowRequests:
             if step.scope is COMPONENT:
                 below.setdefault(_parent(step, trace), []).append(step)
         for step in _outermost_slow(below, trace.root):
-            logger.info("%s", _text(below, step))
+            for line in _text(below, step).splitlines():
+                logger.info("%s", line)
 
 
 def _parent(step: Step, trace: Trace) -> Step:
