@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from steersman.cli.placement_tables import REASONS, placement_lines
 from steersman.cli.terminal_text import coloured, printable, wrapped
 from steersman.cli.up.screen import GREEN, RED, YELLOW
 from steersman.explain.finding import Evidence, Explanation, Finding, Severity, Suggestion
@@ -41,6 +42,8 @@ def _finding_lines(found: Finding, indent: str, *, wide: bool) -> Iterator[str]:
         yield from wrapped(_evidence_text(evidence), f"{inner}see   ", f"{inner}      ")
     if len(shown) < len(found.evidence):
         yield f"{inner}      and {len(found.evidence) - len(shown)} more (-o wide)"
+    if found.reason in REASONS and found.details and (wide or found.reason == "Placed"):
+        yield from placement_lines(found.details, inner)
     for suggestion in found.suggestions:
         yield from _suggestion_lines(suggestion, inner)
     for each in found.because:

@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "kubeconfig": "kubeconfig",
     "why": "why",
     "trace": "trace",
+    "what-if": "what_if",
     "serve": "serve_command",
     "controllers": "controllers",
     "scheduler": "scheduler",

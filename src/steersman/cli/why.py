@@ -42,7 +42,7 @@ def why(
     target = Target(kubeconfig, context, data_dir)
 
     async def work(world: World) -> Explanation:
-        return await _explain(world, kind, name, namespace or _default_namespace(dump, target))
+        return await _explain(world, kind, name, namespace or default_namespace(dump, target))
 
     found = in_world(target, dump, work)
     if output == "json":
@@ -67,7 +67,8 @@ def _kind_and_name(what: tuple[str, ...]) -> tuple[str, str]:
     raise click.UsageError("give one object as KIND/NAME or KIND NAME", click.get_current_context())
 
 
-def _default_namespace(dump: Path | None, target: Target) -> str:
+def default_namespace(dump: Path | None, target: Target) -> str:
+    """Return the namespace of objects that name none: that of the context."""
     return "default" if dump is not None else endpoint_of(target).namespace or "default"
 
 
