@@ -41,13 +41,11 @@ BINDINGS: Final = _core("bindings", core.Binding)
 CONFIG_MAPS: Final = _core("configmaps", core.ConfigMap)
 ENDPOINTS: Final = _core("endpoints", core.Endpoints)
 EVENTS: Final = _core("events", core.Event)
-LIMIT_RANGES: Final = _core("limitranges", core.LimitRange)
 NAMESPACES: Final = _core("namespaces", core.Namespace, namespaced=False)
 NODES: Final = _core("nodes", core.Node, namespaced=False)
 PERSISTENT_VOLUME_CLAIMS: Final = _core("persistentvolumeclaims", core.PersistentVolumeClaim)
 PERSISTENT_VOLUMES: Final = _core("persistentvolumes", core.PersistentVolume, namespaced=False)
 PODS: Final = _core("pods", core.Pod)
-POD_TEMPLATES: Final = _core("podtemplates", core.PodTemplate)
 REPLICATION_CONTROLLERS: Final = _core("replicationcontrollers", core.ReplicationController)
 RESOURCE_QUOTAS: Final = _core("resourcequotas", core.ResourceQuota)
 SECRETS: Final = _core("secrets", core.Secret)
@@ -65,18 +63,6 @@ VALIDATING_WEBHOOK_CONFIGURATIONS: Final = _of(
     admissionregistration.ValidatingWebhookConfiguration,
     namespaced=False,
 )
-VALIDATING_ADMISSION_POLICIES: Final = _of(
-    "admissionregistration.k8s.io",
-    "validatingadmissionpolicies",
-    admissionregistration.ValidatingAdmissionPolicy,
-    namespaced=False,
-)
-VALIDATING_ADMISSION_POLICY_BINDINGS: Final = _of(
-    "admissionregistration.k8s.io",
-    "validatingadmissionpolicybindings",
-    admissionregistration.ValidatingAdmissionPolicyBinding,
-    namespaced=False,
-)
 CUSTOM_RESOURCE_DEFINITIONS: Final = _of(
     "apiextensions.k8s.io", "customresourcedefinitions", apiextensions.CustomResourceDefinition, namespaced=False
 )
@@ -88,6 +74,15 @@ REPLICA_SETS: Final = _of("apps", "replicasets", apps.ReplicaSet)
 STATEFUL_SETS: Final = _of("apps", "statefulsets", apps.StatefulSet)
 TOKEN_REQUESTS: Final = _of("authentication.k8s.io", "tokenrequests", authentication.TokenRequest)
 TOKEN_REVIEWS: Final = _of("authentication.k8s.io", "tokenreviews", authentication.TokenReview, namespaced=False)
+SELF_SUBJECT_REVIEWS: Final = _of(
+    "authentication.k8s.io", "selfsubjectreviews", authentication.SelfSubjectReview, namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectaccessreviews", authorization.SelfSubjectAccessReview, namespaced=False
+)
+SELF_SUBJECT_RULES_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectrulesreviews", authorization.SelfSubjectRulesReview, namespaced=False
+)
 SUBJECT_ACCESS_REVIEWS: Final = _of(
     "authorization.k8s.io", "subjectaccessreviews", authorization.SubjectAccessReview, namespaced=False
 )
@@ -107,7 +102,6 @@ INGRESS_CLASSES: Final = _of("networking.k8s.io", "ingressclasses", networking.I
 INGRESSES: Final = _of("networking.k8s.io", "ingresses", networking.Ingress)
 IP_ADDRESSES: Final = _of("networking.k8s.io", "ipaddresses", networking.IPAddress, namespaced=False)
 SERVICE_CIDRS: Final = _of("networking.k8s.io", "servicecidrs", networking.ServiceCIDR, namespaced=False)
-EVICTIONS: Final = _of("policy", "evictions", policy.Eviction)
 POD_DISRUPTION_BUDGETS: Final = _of("policy", "poddisruptionbudgets", policy.PodDisruptionBudget)
 CLUSTER_ROLE_BINDINGS: Final = _of(
     "rbac.authorization.k8s.io", "clusterrolebindings", rbac.ClusterRoleBinding, namespaced=False
