@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -16,10 +16,10 @@ from steersman.server.request_traces import KEPT, LINGER, RequestTraces
 from steersman.testing import Client
 from steersman.tracing.readers import Readers
 from steersman.tracing.trace import OWN
-from tests.conftest import StartControlPlane
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 ClientOf = Callable[..., Client]
+StartControlPlane = Callable[..., Awaitable[ControlPlane]]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steersman.server.certificates import CertificateFiles
-from steersman.testing import Client, Environment
+from steersman.testing import Client, Environment, User
 from tests.admission_plugins.webhook.admission_hook import (
     MUTATING,
     VALIDATING,
@@ -20,13 +20,13 @@ from tests.admission_plugins.webhook.admission_hook import (
     configure,
     patch,
 )
-from tests.conftest import USERS, StartControlPlane
 
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("grpc")
 
 from tests.server.span_receiver import Received, attributes, receiving
 
+USERS = (User("admin", ("system:masters",)), User("alice", ("dev",)))
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "recorded_spans.json").read_text())
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PROBE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}, "data": {"a": "b"}}
@@ -225,7 +225,7 @@ async def test_webhooks_get_the_trace_context_and_their_spans_are_those_of_kube_
 
 
 async def test_the_trace_context_of_a_client_is_passed_on_without_any_export(
-    start_control_plane: StartControlPlane, client_of: Any, hook_files: CertificateFiles
+    start_control_plane: Any, client_of: Any, hook_files: CertificateFiles
 ) -> None:
     client = client_of(await start_control_plane())
     async with AdmissionHook(hook_files) as hook:

@@ -56,7 +56,7 @@ class SlowRequests:
             if step.scope is COMPONENT:
                 below.setdefault(_parent(step, trace), []).append(step)
         for step in _outermost_slow(below, trace.root):
-            for line in _text(below, step).splitlines():
+            for line in _text(below, step).split("\n")[:-1]:
                 logger.info("%s", line)
 
 
