@@ -29,6 +29,7 @@ PLAYED = {
     "docs/serve.md": READ,
     "docs/logs.md": READ,
     "docs/workers.md": READ,
+    "docs/trace.md": READ,
     "docs/envtest.md": READ,
     "docs/test-ci.md": READ,
     "docs/test-java-rust.md": READ,

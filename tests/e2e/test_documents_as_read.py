@@ -197,6 +197,10 @@ def test_the_page_about_logs(reader: Reads) -> None:
     reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "logs.md"))
 
 
+def test_the_page_about_traces(reader: Reads) -> None:
+    reader({}, {"4317": str(free_port()), "6443": str(free_port())}).read(Document(ROOT / "docs" / "trace.md"))
+
+
 def test_the_page_about_the_data_folder(reader: Reads) -> None:
     """Its table has every file that a server makes."""
     document = Document(ROOT / "docs" / "data-folder.md")
