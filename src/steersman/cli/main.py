@@ -19,8 +19,6 @@ _COMMANDS: Final = {
     "why": "why",
     "what-if": "what_if",
     "trace": "trace",
-    "trace": "trace",
-    "what-if": "what_if",
     "serve": "serve_command",
     "controllers": "controllers",
     "scheduler": "scheduler",
