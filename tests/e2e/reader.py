@@ -42,7 +42,7 @@ _TOO_EARLY: Final = (
 """Errors of commands that are typed again."""
 _VARYING: Final = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
-    (r"\b[\da-f-]*[\da-f]{8}\b", "ID"),
+    (r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b", "ID"),
     (r"\b(?:\d+[dhms]){1,2}\b", "AGE"),
     (r"\b\d+ requests", "N requests"),
     (r"^process +\d+", "process N"),
