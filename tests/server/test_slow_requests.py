@@ -101,14 +101,14 @@ def test_nothing_is_traced_while_the_level_hides_the_lines(caplog: pytest.LogCap
     caplog.set_level(logging.WARNING, logger=logger.name)
     readers = Readers()
     slow = SlowRequests(readers)
-    assert readers.registered == ()
+    assert list(readers.registered) == []
     logger.setLevel(logging.INFO)
     slow.follow_level()
     slow.follow_level()
-    assert readers.registered == (slow,)
+    assert list(readers.registered) == [slow]
     logger.setLevel(logging.WARNING)
     slow.follow_level()
-    assert readers.registered == ()
+    assert list(readers.registered) == []
 
 
 async def test_a_server_reads_only_steps_of_handlers_for_the_log(
