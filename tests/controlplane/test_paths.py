@@ -231,6 +231,7 @@ _JUDGES = {
     "audit.py",
     "priority_and_fairness.py",
     "fairness_paths.py",
+    "tracing.py",
     "defined_routes.py",
 }
 """Files that may read the path-based members of a request's info: to create it, authorize, count, record or report it,
