@@ -231,6 +231,7 @@ _JUDGES = {
     "audit.py",
     "priority_and_fairness.py",
     "fairness_paths.py",
+    "tracing.py",
     "defined_routes.py",
     "origin.py",
     "subjects.py",

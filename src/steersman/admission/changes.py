@@ -13,7 +13,7 @@ _LARGE: Final = 32 << 10
 """Bytes of an object above which its changes are not looked for."""
 
 
-_FEW: Final = 4 << 10
+_FEW: Final = 16 << 10
 """Bytes of two states whose differences are computed when they are read."""
 
 

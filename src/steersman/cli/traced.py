@@ -61,7 +61,7 @@ def step_lines(found: Mapping[str, Any], *, wide: bool) -> Iterator[str]:
         else:
             took = float(row["milliseconds"])
             line = f"{name[:_NAMES]:<{width}}  {_duration(took, 10)}  {_bar(float(row['start']), took, total)}"
-        yield f"{line}  {_attributes(row.get('attributes', {}), wide=wide)}".rstrip(" ")
+        yield f"{line}  {_attributes(row.get('attributes', {}), width + 42, wide=wide)}".rstrip(" ")
     if found["dropped"]:
         yield coloured(f"{found['dropped']} more steps were not recorded", _YELLOW)
 
@@ -75,13 +75,15 @@ def _rows(steps: Sequence[Mapping[str, Any]], depth: int, *, events: bool) -> It
         yield from _rows(step.get("steps", ()), depth + 1, events=events)
 
 
-def _attributes(found: Mapping[str, Any], *, wide: bool) -> str:
-    """Return attributes; without `wide` within the rest of the line, and without those that the head shows."""
+def _attributes(found: Mapping[str, Any], used: int, *, wide: bool) -> str:
+    """Return attributes; without `wide` in what is left of a line of which `used` columns are used, and without those
+    that the head shows.
+    """
     shown = {name: value for name, value in found.items() if value not in ("", None)}
     if not wide:
         shown = {name: value for name, value in shown.items() if name not in _IN_HEAD}
     text = " ".join(f"{printable(name)}={printable(value, 300)}" for name, value in shown.items())
-    room = max(shutil.get_terminal_size((120, 24)).columns - 70, 40)
+    room = max(shutil.get_terminal_size((120, 24)).columns - used, 40)
     return text if wide or len(text) <= room else f"{text[: room - 3]}..."
 
 

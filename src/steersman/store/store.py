@@ -48,7 +48,7 @@ from steersman.store.storage_errors import available, committed, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
-from steersman.tracing.trace import Step, add_event, current_step, cut, in_step, span
+from steersman.tracing.trace import Step, current_step, cut, in_step, span
 from steersman.work.offloading import mark_large, offload
 
 T = TypeVar("T")
@@ -216,15 +216,18 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
+        opened = current_step()
         if meta.resource_version and not ctx.dry_run:  # as upstream's storage, which a dry run does not reach
             if _is_version(meta.resource_version):
                 raise errors.plain_internal("resourceVersion should not be set on objects to be created")
             meta.resource_version = ""
         if key is None:
             key = self.key(meta.namespace, meta.name)
-        add_event("About to Encode")
+        if opened is not None:
+            opened.add_event("About to Encode")
         value = await self.encoded(ctx, obj)
-        add_event("Encode succeeded", len=len(value))
+        if opened is not None:
+            opened.add_event("Encode succeeded", len=len(value))
         if ctx.dry_run:
             if await self._is_there(key):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
@@ -239,7 +242,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         stored = await (adding if ctx.audit is None else ctx.audit.timed(STORAGE, adding))
         if stored is None:
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
-        add_event("Txn call succeeded")
+        if opened is not None:
+            opened.add_event("Txn call succeeded")
         return self.item(key, stored.mod_revision, value)
 
     async def _is_there(self, key: str) -> bool:
@@ -341,8 +345,10 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _update_once(self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]) -> Item | None:
         """Try to update an object; return None if another write came first and the object must be read again."""
+        opened = current_step()
         old: Any = await self.read(ctx, entry)
-        add_event("initial value restored")
+        if opened is not None:
+            opened.add_event("initial value restored")
         if change.uid and change.uid != old.metadata.uid:
             raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
@@ -362,9 +368,11 @@ class Store(StoredObjects[T], WriteRules[T]):
                 and strategy.may_delete_during_update(ctx, new, old)
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
-            add_event("About to Encode")
+            if opened is not None:
+                opened.add_event("About to Encode")
             value = await self.encoded(ctx, new)
-            add_event("Encode succeeded", len=len(value))
+            if opened is not None:
+                opened.add_event("Encode succeeded", len=len(value))
             if self.kind.shows(entry.body, value, entry.revision) and not await self._is_stale(key, entry, value):
                 return entry
             if ctx.dry_run:
@@ -373,10 +381,12 @@ class Store(StoredObjects[T], WriteRules[T]):
                 raise _too_large()
             replacing = self.replace(key, value, entry.revision)
             written = await (replacing if ctx.audit is None else ctx.audit.timed(STORAGE, replacing))
-            add_event("Txn call completed")
+            if opened is not None:
+                opened.add_event("Txn call completed")
             if written is None:
                 return None
-            add_event("Transaction committed")
+            if opened is not None:
+                opened.add_event("Transaction committed")
             stored = True
             return self.item(key, written.mod_revision, value)
         except StatusError as error:

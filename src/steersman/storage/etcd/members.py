@@ -156,7 +156,9 @@ class Members:
 
     async def _call_in_span(self, connection: Http2Connection, method: str, message: bytes) -> bytes:
         """Call a method with the trace context of the request, and return its answer. Raises CallError."""
-        with call_span(method.removeprefix("/")) as opened:
+        member = self._endpoint
+        about: dict[str, Value] = {"server.address": member.host, "server.port": member.port}
+        with call_span(method.removeprefix("/"), **about) as opened:
             fields = b"".join([hpack.field(name, value) for name, value in outgoing()])
             add_event("message", **_message_event("SENT", message))
             answer = await grpc.call(connection, self._head(method) + fields, message)
