@@ -105,9 +105,9 @@ sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materi
 audit: $(SUPPLY)/pip-compile ## ask for known vulnerabilities of what is locked; says so where the data cannot be had
 	$(SUPPLY)/python -m tools.vulnerabilities
 
-etcd: install ## build etcd into .venv/bin, for the tests that are skipped without it (needs Go)
+etcd: install ## build etcd, etcdctl and etcdutl into .venv/bin, for the tests that are skipped without them (needs Go)
 	@command -v $(GO) >/dev/null || { echo "etcd needs Go 1.26 or later on the PATH (or GO=/path/to/go)" >&2; exit 1; }
-	cd tools/etcd && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o "$(abspath $(BIN))/etcd" .
+	cd tools/etcd && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o "$(abspath $(BIN))/" . go.etcd.io/etcd/etcdctl/v3 go.etcd.io/etcd/etcdutl/v3
 
 types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
 	$(BIN)/python -m tools.generate_types

@@ -21,11 +21,12 @@ class DescriptionsHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the files anew. Raises PackageNotFoundError without the build requirement lightkube-models."""
-        sys.path.insert(0, self.root)
+        before = list(sys.path)
+        sys.path[:0] = [self.root, str(Path(self.root) / "src")]
         try:
             from tools import type_descriptions
         finally:
-            sys.path.remove(self.root)
+            sys.path[:] = before
         type_descriptions.write()
 
 

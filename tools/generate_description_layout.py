@@ -14,9 +14,10 @@ import argparse
 import json
 from typing import Any
 
+from steersman.openapi.description_files import module_of
 from steersman.openapi.descriptions import without_values
 from tools.record_documents import getter
-from tools.type_descriptions import LAYOUTS, Layout, module_of, read, split_words
+from tools.type_descriptions import LAYOUTS, Layout, read, split_words
 
 
 def main() -> None:

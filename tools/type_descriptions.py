@@ -23,16 +23,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from steersman.openapi.description_files import FOLDER, module_of
+
 PACKAGE: Final = "lightkube-models"
-_DATA: Final = Path(__file__).resolve().parent.parent / "src/steersman/openapi/data"
-LAYOUTS: Final = _DATA / "layout.json"
-OUTPUT: Final = _DATA / "descriptions"
+LAYOUTS: Final = FOLDER.parent / "layout.json"
 _WRAPPED_AT: Final = 78
 """Columns of the package's wrapped text."""
 
 _CLASS: Final = re.compile(r'(\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.MULTILINE | re.DOTALL | re.ASCII)
 _FIELD: Final = re.compile(r"^      \* \*\*(\S+)\*\* ``.*?`` - ?(.*)$", re.ASCII)
-_VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
 _LIST_ITEM: Final = re.compile(r"[-*•] |\d+[.)] ", re.ASCII)
 
 Layout = tuple[int, dict[str, str]]
@@ -62,7 +61,7 @@ def read() -> Modules:
     return {module: types for module, types in found.items() if types}
 
 
-def write(output: Path = OUTPUT) -> None:
+def write(output: Path = FOLDER) -> None:
     """Write one JSON file a module, `{class: [description, {field: description}]}`, and `SOURCE.json`.
 
     Raises PackageNotFoundError if lightkube-models is not installed.
@@ -85,13 +84,6 @@ def recorded_layouts() -> dict[str, dict[str, Layout]]:
     """Return the recorded layouts by schema, then by field ("" for the type itself)."""
     found = json.loads(LAYOUTS.read_text(encoding="utf-8"))
     return {name: {field: (words, spaces) for field, (words, spaces) in each.items()} for name, each in found.items()}
-
-
-def module_of(schema: str) -> tuple[str, str]:
-    """Return the module and the class of a schema, such as ("core_v1", "Pod") of "io.k8s.api.core.v1.Pod"."""
-    parts = ["", "", *schema.split(".")]
-    is_versioned = _VERSION.fullmatch(parts[-2]) is not None and parts[-3] != ""
-    return (f"{parts[-3]}_{parts[-2]}" if is_versioned else parts[-2]), parts[-1]
 
 
 def with_layouts(modules: Modules, layouts: Mapping[str, Mapping[str, Layout]]) -> Modules:

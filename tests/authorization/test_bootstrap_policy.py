@@ -6,11 +6,21 @@ import msgspec
 import pytest
 
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
-from steersman.api.rbac.v1 import AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from steersman.api.rbac.v1 import (
+    AggregationRule,
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleBinding,
+    RoleRef,
+    Subject,
+)
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.authorization.rbac import RbacAuthorizer
+from steersman.authorization.rbac_bindings import Binding, RoleRules
 from steersman.authorization.reconcile import AUTOUPDATE, Operation, reconcile_binding, reconcile_role
 from steersman.machinery.identity.action import Action
 
@@ -18,14 +28,13 @@ from steersman.machinery.identity.action import Action
 @pytest.fixture(scope="module")
 def authorizer():
     policy, rbac = load_bootstrap_policy(), RbacAuthorizer()
-    for role in policy.cluster_roles:
-        rbac.set_cluster_role(role.metadata.name, role)
-    for binding in policy.cluster_role_bindings:
-        rbac.set_cluster_role_binding(binding.metadata.name, binding)
-    for namespaced in policy.roles:
-        rbac.set_role(namespaced.metadata.namespace, namespaced.metadata.name, namespaced)
-    for bound in policy.role_bindings:
-        rbac.set_role_binding(bound.metadata.namespace, bound.metadata.name, bound)
+    roles: tuple[ClusterRole | Role, ...] = (*policy.cluster_roles, *policy.roles)
+    for role in roles:
+        rbac.put_role(role.metadata.namespace, role.metadata.name, RoleRules(role.rules or ()))
+    bindings: tuple[ClusterRoleBinding | RoleBinding, ...] = (*policy.cluster_role_bindings, *policy.role_bindings)
+    for binding in bindings:
+        namespace, name = binding.metadata.namespace, binding.metadata.name
+        rbac.put_binding(namespace, name, Binding(namespace, name, binding.role_ref, binding.subjects))
     return rbac
 
 

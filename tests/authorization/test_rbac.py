@@ -10,13 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.rbac.v1 import (
-    ClusterRole,
-    ClusterRoleBinding,
     PolicyRule,
-    Role,
-    RoleBinding,
     RoleRef,
     Subject,
 )
@@ -25,6 +20,7 @@ from steersman.authorization import rbac, rbac_bindings
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict, decide
 from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
+from steersman.authorization.rbac_bindings import Binding, RoleRules
 from steersman.machinery.identity.action import Action
 from steersman.machinery.large_work.sizes import MAX_VALUES
 from tests.counted_work import calls, with_texts
@@ -150,18 +146,10 @@ PATH_QUESTIONS = st.builds(
 
 def apply(authorizer, change):
     kind, namespace, name, value = change
-    metadata = ObjectMeta(name=name, namespace=namespace)
-    if kind == "role" and namespace:
-        role = None if value is None else Role(metadata=metadata, rules=value)
-        authorizer.set_role(namespace, name, role)
-    elif kind == "role":
-        authorizer.set_cluster_role(name, None if value is None else ClusterRole(metadata=metadata, rules=value))
-    elif namespace:
-        binding = None if value is None else RoleBinding(metadata=metadata, role_ref=value[0], subjects=value[1])
-        authorizer.set_role_binding(namespace, name, binding)
+    if kind == "role":
+        authorizer.put_role(namespace, name, None if value is None else RoleRules(value))
     else:
-        bound = None if value is None else ClusterRoleBinding(metadata=metadata, role_ref=value[0], subjects=value[1])
-        authorizer.set_cluster_role_binding(name, bound)
+        authorizer.put_binding(namespace, name, None if value is None else Binding(namespace, name, *value))
 
 
 HISTORIES = st.lists(

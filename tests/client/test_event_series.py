@@ -7,6 +7,7 @@ from steersman.api.events.v1 import Event
 from steersman.client.client import Client
 from steersman.client.event_series import SeriesRecorder
 from steersman.client.resources import NEW_EVENTS
+from steersman.testing.clock import Clock
 from tests.controllers.waiting import eventually
 
 ABOUT = ObjectReference(kind="Pod", namespace="default", name="p", uid="u", api_version="v1")
@@ -32,4 +33,35 @@ async def test_the_second_of_the_same_makes_a_series_and_another_reason_does_not
     assert {reason: each.series and each.series.count for reason, each in found.items()} == {"Failed": 2, "Other": None}
     assert (len(found["Failed"].note), found["Failed"].note[-4:]) == (1024, " ...")
     assert found["Failed"].reporting_controller == "tester"
+    await recorder.stop()
+
+
+async def count_of(client: Client) -> int | None:
+    [found] = await listed_events(client)
+    return None if found.series is None else found.series.count
+
+
+async def test_later_repetitions_are_written_at_the_end_of_the_series(client: Client) -> None:
+    clock, recorder = Clock(), SeriesRecorder(client, "tester")
+    recorder.start()
+    for _ in range(5):
+        recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
+        await clock.advance(seconds=60)
+    assert await count_of(client) == 2
+    await clock.advance(seconds=800)
+    assert await count_of(client) == 5
+    recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
+    await clock.advance(seconds=60)
+    assert sorted(each.series.count if each.series else 1 for each in await listed_events(client)) == [1, 5]
+    await recorder.stop()
+
+
+async def test_a_series_that_goes_on_is_refreshed(client: Client) -> None:
+    clock, recorder = Clock(), SeriesRecorder(client, "tester")
+    recorder.start()
+    for _ in range(7):
+        recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
+        await clock.advance(seconds=270)
+    recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
+    assert await count_of(client) == 7
     await recorder.stop()

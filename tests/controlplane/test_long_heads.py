@@ -79,11 +79,11 @@ async def test_many_ports_are_read_beside_the_loop(environment, on_loop, separat
     read = on_loop(parameters, "parse_uint")
     client = environment.client()
     path = f"{NAMESPACE}/pods/none/portforward?ports="
-    short = await client.get(f"{path}80{separator}x", headers=UPGRADE)
+    short = await client.get(f"{path}80{separator}x", **UPGRADE)
     assert set(read) == {True}
     read.clear()
     ports = separator.join(map(str, range(1, 9_000)))
-    long = await client.get(f"{path}{ports}{separator}x", headers=UPGRADE)
+    long = await client.get(f"{path}{ports}{separator}x", **UPGRADE)
     assert set(read) == {False}
     assert (long.status, long.json()) == (400, short.json())
 

@@ -35,6 +35,11 @@ exec "{python}" -m steersman.cli "$@"
 """
 _LOG: Final = re.compile(r"[IWED] \d{4}-\d\d-\d\d ")
 """Log line of a server that runs on the same terminal."""
+_TOO_EARLY: Final = (
+    "status.conditions accessor error: <nil>",  # kubectl, of a definition without a status
+    "etcdserver: unhealthy cluster",  # etcdctl, of members that have just started
+)
+"""Errors of commands that are typed again."""
 _VARYING: Final = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"\b(?:\d+[dhms]){1,2}\b", "AGE"),
@@ -101,7 +106,9 @@ class Reader:
         script = _PROGRAM.format(port=free_port(), python=sys.executable)
         (programs / "steersman").write_text(script)
         (programs / "steersman").chmod(0o755)
-        (programs / "python").symlink_to(sys.executable)
+        # Python finds the packages of its environment only under its own path, not under a link.
+        (programs / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        (programs / "python").chmod(0o755)
         given = ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         environment = {name: value for name, value in os.environ.items() if name not in given}
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
@@ -150,13 +157,12 @@ class Reader:
     def _once(self, step: Step) -> None:
         until = time.monotonic() + _PATIENCE
         looks = step.command.startswith(("kubectl get", "kubectl top"))  # at what may take a while to be so
-        too_early = "status.conditions accessor error: <nil>"  # kubectl, of a definition that nobody has looked at yet
         while True:
             printed, status = self.typed(step.command)
             if not step.told or _is_as_told(printed, step.told):
                 break
             said = "\n".join([f"$ {step.command}", *printed, "--- and not", *step.told])
-            assert looks or any(too_early in line for line in printed), said
+            assert looks or any(text in line for text in _TOO_EARLY for line in printed), said
             assert time.monotonic() < until, said
             time.sleep(0.5)
         fails = any(line.startswith(("The ", "error:", "Error", "Warning:")) for line in step.told)

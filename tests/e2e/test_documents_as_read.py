@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -23,6 +26,33 @@ INSTALLS = {
     r"mvn test": "there is no project of Maven: tests/docs/test_testing_examples.py makes one",
 }
 Reads = Callable[..., Reader]
+
+
+class Nginx(NamedTuple):
+    """nginx of this machine, with the configuration `nginx.conf` of the working folder."""
+
+    command: str
+    head: str
+    """First line of its configuration."""
+
+    @classmethod
+    def find(cls) -> Nginx:
+        """Return the nginx of this machine. Skips the test if there is none, or none with the module `stream`."""
+        path = shutil.which("nginx", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
+        if path is None:
+            pytest.skip("there is no nginx, which the rest of the page needs")
+        built = subprocess.run([path, "-V"], capture_output=True, text=True, check=True).stderr
+        head = ""
+        if "--with-stream=dynamic" in built:
+            folder = re.search(r"--modules-path=(\S+)", built)
+            module = Path(folder[1] if folder else "modules") / "ngx_stream_module.so"
+            if not module.exists():
+                pytest.skip(f"there is no {module}, which the rest of the page needs")
+            head = f"load_module {module};\n"
+        return cls(f"{path} -p $PWD -c $PWD/nginx.conf -e error.log", head)
+
+
+OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the commands call")
 
 
 @pytest.fixture
@@ -64,6 +94,33 @@ def test_the_page_about_containers(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "up-containers.md"))
 
 
+def test_the_page_about_annotations(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "annotations.md"))
+
+
+@OPENSSL
+def test_the_page_about_operating_a_server(reader: Reads) -> None:
+    """The page is read, and the server that it leaves running is asked through nginx, if there is one."""
+    document = Document(ROOT / "docs" / "serve.md")
+    ports = {each: str(free_port()) for each in ("6443", "443")}
+    reads = reader(INSTALLS, ports)
+    reads.read(document)
+    logged = (reads.folder / "audit.log").read_text()
+    assert '"username":"jane"' in logged
+    assert "/readyz" not in logged
+    nginx = Nginx.find()
+    reads.play("$ cp clients.crt api.crt; cp clients.key api.key\n")  # any certificate for nginx itself
+    address = f"https://127.0.0.1:{ports['443']}"
+    files = "--client-certificate=jane.crt --client-key=jane.key"
+    shown = "-o jsonpath={{.status.userInfo.username}}"
+    asks = f"kubectl --kubeconfig=/dev/null --server={address} {{}} {files} auth whoami {shown}"
+    trusts = ("--certificate-authority=data/ca.crt", "--insecure-skip-tls-verify")
+    for block, trust in zip(document.blocks("nginx"), trusts, strict=True):
+        text = re.sub(r"\b(6443|443)\b", lambda found: ports[found[0]], block.replace("10.0.0.5", "127.0.0.1"))
+        (reads.folder / "nginx.conf").write_text(f"{nginx.head}pid nginx.pid;\nevents {{}}\n{text}")
+        reads.play(f"$ {nginx.command}\n$ {asks.format(trust)}\njane\n$ {nginx.command} -s quit\n")
+
+
 def test_the_page_about_compatibility(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "compatibility.md"))
 
@@ -80,14 +137,23 @@ def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
-def test_the_guide_of_webhooks(reader: Reads) -> None:
-    """The guide is run on the cluster that the start page starts, with the widgets of the tour."""
-    reads = reader({}, {each: str(free_port()) for each in ("8443", "8444")})
-    for block in Document(ROOT / "docs" / "tour.md").blocks("yaml"):
-        (reads.folder / ("widget.yaml" if "\nkind: Widget\n" in block else "widgets.yaml")).write_text(block)
-    reads.play("$ steersman up --detach\nready ...\n$ export KUBECONFIG=~/.local/state/steersman/admin.kubeconfig\n")
-    reads.read(Document(ROOT / "docs" / "webhooks.md"))
+@OPENSSL
+def test_the_page_about_custom_resources(reader: Reads) -> None:
+    reader({}, {"8445": str(free_port())}).read(Document(ROOT / "docs" / "custom-resources.md"))
+
+
+@OPENSSL
+def test_the_page_about_webhooks(reader: Reads) -> None:
+    reader({}, {"8443": str(free_port())}).read(Document(ROOT / "docs" / "webhooks.md"))
+
+
+def test_the_page_about_policies(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "policies.md"))
+
+
+@OPENSSL
+def test_the_page_about_aggregated_servers(reader: Reads) -> None:
+    reader({}, {"8444": str(free_port())}).read(Document(ROOT / "docs" / "aggregation.md"))
 
 
 def test_the_guide_of_performance(reader: Reads) -> None:
@@ -150,9 +216,12 @@ def test_the_page_about_ci(reader: Reads) -> None:
     reader(INSTALLS).read(Document(ROOT / "docs" / "test-ci.md"))
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl, which the guide's commands call")
+@OPENSSL
 def test_the_guide_of_etcd(reader: Reads) -> None:
-    ports = ("12379", "12380", "16443", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
+    ports = ("12379", "12380", "16443", "16444", "6443", "22379", "22380", "32379", "32380", "2379", "2380")
     reads = reader({}, {each: str(free_port()) for each in ports})
-    (reads.folder.parent / "programs" / "etcd").symlink_to(program())
+    for name in ("etcd", "etcdctl", "etcdutl"):
+        (reads.folder.parent / "programs" / name).symlink_to(program(name))
     reads.read(Document(ROOT / "docs" / "etcd.md"))
+    reads.play("$ export KUBECONFIG=server/admin.kubeconfig\n")
+    reads.read(Document(ROOT / "docs" / "etcd-failures.md"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.nodes.env_file import EnvFileError, value_in
+from steersman.nodes.env_file import EnvFile, EnvFileError
 from tests.counted_work import calls
 
 
@@ -28,7 +28,7 @@ from tests.counted_work import calls
     ],
 )
 def test_values_are_in_single_quotes(text: str, value: str) -> None:
-    assert value_in(text, "K") == value
+    assert EnvFile(text).value("K") == value
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_values_are_in_single_quotes(text: str, value: str) -> None:
 )
 def test_everything_else_is_refused(text: str, why: str) -> None:
     with pytest.raises(EnvFileError, match=f"^invalid environment variable format {why}"):
-        value_in(text, "K")
+        EnvFile(text).value("K")
 
 
 @pytest.mark.parametrize("seed", ["A='\n'\n", "\n", "#\n", "A=' \n"])
@@ -53,7 +53,7 @@ def test_reading_takes_time_by_length(seed: str) -> None:
     def read(times: int) -> int:
         def work() -> None:
             try:
-                value_in(seed * times, "K")
+                EnvFile(seed * times).value("K")
             except EnvFileError:
                 return
 

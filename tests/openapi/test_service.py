@@ -231,55 +231,6 @@ async def test_server_with_fewer_resources_has_fewer_documents() -> None:
         each.config.threads.close()
 
 
-@dataclass
-class Kettles:
-    """A document from elsewhere."""
-
-    etag: str
-    document: dict[str, Any]
-
-    def build(self) -> dict[str, Any]:
-        return json.loads(json.dumps(self.document))  # type: ignore[no-any-return]
-
-
-async def test_documents_can_be_published_replaced_and_withdrawn() -> None:
-    server, service = await new_server()
-    client = InProcessClient(server.handler)
-    name = "apis/example.com/v1"
-    before = await index_of(client)
-    service.publish_v3(name, Kettles("1A", {"openapi": "3.0.0", "paths": {"/one": {}}}))
-    assert (await index_of(client))[name] == f"/openapi/v3/{name}?hash=1A"
-    assert (await ask(client, f"/openapi/v3/{name}?hash=1A")).json()["paths"] == {"/one": {}}
-    service.publish_v3(name, Kettles("2B", {"openapi": "3.0.0", "paths": {"/two": {}}}))
-    assert (await ask(client, f"/openapi/v3/{name}?hash=1A")).headers["location"].endswith("hash=2B")
-    assert (await ask(client, f"/openapi/v3/{name}")).json()["paths"] == {"/two": {}}
-    service.withdraw_v3(name)
-    service.withdraw_v3(name)
-    assert (await ask(client, f"/openapi/v3/{name}")).status == 404
-    assert await index_of(client) == before
-    server.config.executor.shutdown()
-    server.config.threads.close()
-
-
-async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
-    server, service = await new_server()
-    client = InProcessClient(server.handler)
-    before = await ask(client, "/openapi/v2")
-    path, pod = "/apis/example.com/v1/kettles", "io.k8s.api.core.v1.Pod"
-    added = {"paths": {path: {}}, "definitions": {"com.example.v1.Kettle": {}, pod: {}}, "info": {}}
-    service.publish_v2("example.com", Kettles("1A", added))
-    after = await ask(client, "/openapi/v2")
-    assert after.headers["etag"] != before.headers["etag"]
-    assert path in after.json()["paths"]
-    assert "com.example.v1.Kettle" in after.json()["definitions"]
-    assert after.json()["definitions"][pod] == before.json()["definitions"][pod]
-    assert after.json()["info"] == before.json()["info"]
-    service.withdraw_v2("example.com")
-    assert (await ask(client, "/openapi/v2")).headers["etag"] == before.headers["etag"]
-    server.config.executor.shutdown()
-    server.config.threads.close()
-
-
 async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
     client: InProcessClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

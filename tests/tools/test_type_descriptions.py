@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.openapi.description_files import FOLDER, module_of
 from tools.type_descriptions import (
-    OUTPUT,
     TypeDescription,
     json_name,
-    module_of,
     parse_docstring,
     read,
     recorded_layouts,
@@ -81,5 +80,5 @@ def test_a_layout_of_other_words_is_left_out() -> None:
 def test_the_installed_files_are_those_that_a_build_makes(tmp_path: Path) -> None:
     write(tmp_path / "made")
     made = {each.name: each.read_bytes() for each in (tmp_path / "made").iterdir()}
-    assert made == {each.name: each.read_bytes() for each in OUTPUT.iterdir()}
+    assert made == {each.name: each.read_bytes() for each in FOLDER.iterdir()}
     assert len(json.loads(made["SOURCE.json"])["sha256"]) == 64

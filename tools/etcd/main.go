@@ -1,4 +1,4 @@
-// etcd for the tests that want one: `make etcd` builds it at the version that go.mod pins.
+// etcd for the tests that want one: `make etcd` builds it, etcdctl and etcdutl at the version that go.mod pins.
 package main
 
 import (

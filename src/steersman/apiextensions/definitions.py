@@ -408,9 +408,7 @@ class Definitions:
         return known is not None and known.terminating_uid == uid
 
     async def _delete_instances(self, name: str, uid: str) -> None:
-        await self._set_terminating(
-            name, uid, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"
-        )
+        await self._set_terminating(name, uid, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
         known = self._served.get(name)
         if known is None:
             status = "False", "NeverEstablished", "resource was never established"
@@ -426,10 +424,10 @@ class Definitions:
 
         await self._write(name, released, subresource="status")
 
-    async def _set_terminating(self, name: str, uid: str, status: str, reason: str, message: str) -> None:
+    async def _set_terminating(self, name: str, uid: str, reason: str, message: str) -> None:
         def with_condition(found: CustomResourceDefinition) -> CustomResourceDefinition:
             _check(found, uid)
-            set_condition(found, TERMINATING, status, reason, message)
+            set_condition(found, TERMINATING, "True", reason, message)
             return found
 
         await self._write(name, with_condition, subresource="status")
@@ -448,7 +446,7 @@ class Definitions:
                 return
             if checks == _CHECKS_BEFORE_REPORT:
                 text = "could not confirm zero CustomResources remaining: timed out waiting for the condition"
-                await self._set_terminating(definition, uid, "True", "InstanceDeletionCheck", text)
+                await self._set_terminating(definition, uid, "InstanceDeletionCheck", text)
             await asyncio.sleep(_CHECK_DELAYS[min(checks, len(_CHECK_DELAYS) - 1)])
             checks += 1
 

@@ -12,13 +12,12 @@ from msgspec.structs import replace
 
 from steersman.api.apiextensions.v1 import CustomResourceSubresourceScale
 from steersman.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
-from steersman.api.meta.v1 import ObjectMeta
 from steersman.apiextensions.declared import DeclaredVersion
 from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError, Path, invalid, quote
 from steersman.machinery.errors.status import bad_request, internal, plain_internal
 from steersman.machinery.json_path import NestedFieldError, nested_field, split_path
-from steersman.registry.scale import SCALE
+from steersman.registry.scale import SCALE, scale_metadata
 from steersman.rest.resource import AGE, Column, Subresource
 
 UNSET: Final = -(2**31)
@@ -65,7 +64,7 @@ class CustomScale:
 
     def read_to_change(self, obj: OpenObject) -> Scale:
         """Return the Scale of `obj`, whose number of replicas may be missing (UNSET). Raises StatusError 500."""
-        content, metadata = obj.content, obj.metadata
+        content = obj.content
         try:
             wanted = nested_field(content, self._wanted, int)
             there = nested_field(content, self._there, int)
@@ -73,13 +72,7 @@ class CustomScale:
         except NestedFieldError as error:
             raise plain_internal(str(error)) from None
         return Scale(
-            metadata=ObjectMeta(
-                name=metadata.name,
-                namespace=metadata.namespace,
-                uid=metadata.uid,
-                resource_version=metadata.resource_version,
-                creation_timestamp=metadata.creation_timestamp,
-            ),
+            metadata=scale_metadata(obj.metadata),
             spec=ScaleSpec(replicas=UNSET if wanted is None else wanted),
             status=ScaleStatus(replicas=there or 0, selector=selector or ""),
         )

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     Public = RSAPublicKey | EllipticCurvePublicKey
 
 JWKS_PATH: Final = "/openid/v1/jwks"
-CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
-JWKS_MEDIA_TYPE: Final = "application/jwk-set+json"
-
 _PEM_BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 _CURVES: Final = {"secp256r1": ("P-256", "ES256"), "secp384r1": ("P-384", "ES384"), "secp521r1": ("P-521", "ES512")}
 
@@ -149,19 +146,13 @@ class ServiceAccountKeys:
             keys += found
         return tuple(keys)
 
-    def by_key_id(self, key_id: str) -> tuple[VerificationKey, ...]:
-        """Return the keys that may have signed a token: the one that it names, or all if it names none."""
-        if not key_id:
-            return self.verification_keys
-        return tuple(each for each in self.verification_keys if each.key_id == key_id)
-
     @cached_property
     def jwks(self) -> bytes:
-        """The JSON Web Key Set, served at `JWKS_PATH` as `JWKS_MEDIA_TYPE`."""
+        """The JSON Web Key Set, served at `JWKS_PATH`."""
         return key_set(self.verification_keys)
 
     def openid_configuration(self, issuer: str, jwks_uri: str) -> bytes:
-        """Return the discovery document, served at `CONFIGURATION_PATH` (OpenID Connect Discovery 1.0, section 3).
+        """Return the discovery document, `/.well-known/openid-configuration` (OpenID Connect Discovery 1.0, section 3).
 
         Raises ValueError if OpenID does not permit the issuer or the address of the key set; the server then serves
         neither document.

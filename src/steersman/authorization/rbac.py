@@ -15,8 +15,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef
-from steersman.api.rbac.v1 import Role as StoredRole
+from steersman.api.rbac.v1 import PolicyRule, RoleRef
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
@@ -109,27 +108,6 @@ class RbacAuthorizer:
         """Counter that every change increments."""
 
     # Updates
-
-    def set_cluster_role(self, name: str, role: ClusterRole | None) -> None:
-        """Set or replace a ClusterRole; None removes it."""
-        self.put_role("", name, None if role is None else RoleRules(role.rules or ()))
-
-    def set_role(self, namespace: str, name: str, role: StoredRole | None) -> None:
-        """Set or replace a Role of a namespace; None removes it."""
-        self.put_role(namespace, name, None if role is None else RoleRules(role.rules or ()))
-
-    def set_cluster_role_binding(self, name: str, binding: ClusterRoleBinding | None) -> None:
-        """Set or replace a ClusterRoleBinding; None removes it."""
-        self.set_binding("", name, binding)
-
-    def set_role_binding(self, namespace: str, name: str, binding: RoleBinding | None) -> None:
-        """Set or replace a RoleBinding of a namespace; None removes it."""
-        self.set_binding(namespace, name, binding)
-
-    def set_binding(self, namespace: str, name: str, binding: RoleBinding | ClusterRoleBinding | None) -> None:
-        """Set a binding of either kind; `namespace` is "" for a ClusterRoleBinding."""
-        found = None if binding is None else Binding(namespace, name, binding.role_ref, binding.subjects)
-        self.put_binding(namespace, name, found)
 
     def put_role(self, namespace: str, name: str, rules: RoleRules | None, unparsed: Event | None = None) -> None:
         """Set a role; `namespace` is "" for a ClusterRole.

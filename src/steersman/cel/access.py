@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from steersman.cel.ast import Expr, Operator
+from steersman.cel.ast import OF_VALUES, Expr, Operator
 from steersman.cel.environment import Overload
 from steersman.cel.macros import MAP_INSERT
 from steersman.cel.types import Kind
@@ -112,26 +112,5 @@ def _is_open(node: Expr) -> bool:
 _GUARDING_THEMSELVES: Final = frozenset({"startsWith", "endsWith", "contains", "matches"})
 """Functions of the language whose errors do not list the argument types, as upstream."""
 
-_OPERATORS: Final = frozenset(
-    {
-        Operator.NOT,
-        Operator.EQUALS,
-        Operator.NOT_EQUALS,
-        Operator.LESS,
-        Operator.LESS_EQUALS,
-        Operator.GREATER,
-        Operator.GREATER_EQUALS,
-        Operator.ADD,
-        Operator.SUBTRACT,
-        Operator.MULTIPLY,
-        Operator.DIVIDE,
-        Operator.MODULO,
-        Operator.NEGATE,
-        Operator.IN,
-        "size",
-        "type",
-        "dyn",
-        MAP_INSERT,
-    }
-)
+_OPERATORS: Final = OF_VALUES | {Operator.EQUALS, "size", "type", "dyn", MAP_INSERT}
 """Functions that check their arguments themselves."""

@@ -51,6 +51,16 @@ class Operator:
     NOT_STRICTLY_FALSE: Final = "@not_strictly_false"
 
 
+OF_VALUES: Final = frozenset(
+    {
+        *(Operator.NOT, Operator.NOT_EQUALS, Operator.LESS, Operator.LESS_EQUALS, Operator.GREATER),
+        *(Operator.GREATER_EQUALS, Operator.ADD, Operator.SUBTRACT, Operator.MULTIPLY, Operator.DIVIDE),
+        *(Operator.MODULO, Operator.NEGATE, Operator.IN),
+    }
+)
+"""Operators that compute a value from the values of all their operands, apart from `==`."""
+
+
 @dataclass(slots=True, eq=False)
 class Expr:
     """The base class of nodes."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.cel.ast import (
     ACCUMULATOR,
+    UNUSED_VARIABLE,
     Call,
     Comprehension,
     CreateList,
@@ -67,6 +68,14 @@ def variable_name(argument: Expr, wrong: str = _NO_NAME) -> str:
     if not isinstance(argument, Ident):
         raise MacroError(argument.offset, wrong)
     return argument.name
+
+
+def bind(offset: int, name: str, value: Expr, result: Expr) -> Expr:
+    """Return an expression that computes `result` with `value` in the variable `name`."""
+    nothing = CreateList(offset, [])
+    return Comprehension(
+        offset, nothing, UNUSED_VARIABLE, "", name, value, Literal(offset, False), Ident(offset, name), result
+    )
 
 
 def _iteration_variable(argument: Expr, wrong: str) -> str:

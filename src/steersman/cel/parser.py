@@ -6,7 +6,7 @@ This parser is for valid text. The errors of other text are found by `syntax`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from steersman.cel import lexer
@@ -203,27 +203,21 @@ class _Parser:
 
     def _or(self) -> Expr:
         first = self._and()
-        if self._kind != _OR:
-            return first
-        terms, offsets, height = [first], [], self._height
-        while self._kind == _OR:
-            offsets.append(self._next().offset)
-            terms.append(self._and())
-            height = max(height, self._height)
-        self._height = height
-        return _balanced(Operator.OR, terms, offsets, 0, len(offsets) - 1)
+        return first if self._kind != _OR else self._junction(first, _OR, Operator.OR, self._and)
 
     def _and(self) -> Expr:
         first = self._relation()
-        if self._kind != _AND:
-            return first
+        return first if self._kind != _AND else self._junction(first, _AND, Operator.AND, self._relation)
+
+    def _junction(self, first: Expr, kind: int, operator: str, term: Callable[[], Expr]) -> Expr:
+        """Parse the terms after the first one, each behind the operator's token."""
         terms, offsets, height = [first], [], self._height
-        while self._kind == _AND:
+        while self._kind == kind:
             offsets.append(self._next().offset)
-            terms.append(self._relation())
+            terms.append(term())
             height = max(height, self._height)
         self._height = height
-        return _balanced(Operator.AND, terms, offsets, 0, len(offsets) - 1)
+        return _balanced(operator, terms, offsets, 0, len(offsets) - 1)
 
     def _relation(self) -> Expr:
         self._relation_depth += 1

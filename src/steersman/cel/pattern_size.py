@@ -8,6 +8,7 @@ maxHeight, maxSize, maxRunes).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -133,24 +134,23 @@ def too_large_to_read(pattern: str) -> str:
     """
     if len(pattern) <= _PLAIN:
         return ""
-    if len(pattern) > _MAX_READ:
-        return TOO_LARGE
-    measured = _measured(pattern)
-    if measured.height > _MAX_HEIGHT:
-        return NESTS_TOO_DEEPLY
-    return TOO_LARGE if measured.read > _MAX_READ else ""
+    return _too_large(pattern, lambda measured: measured.read > _MAX_READ)
 
 
 def too_large_to_compile(pattern: str) -> str:
     """Return the same for a pattern that takes RE2 long to compile."""
     if len(pattern) <= _PLAIN and "{" not in pattern:
         return ""
+    return _too_large(pattern, lambda measured: measured.size + measured.choices**2 // _CHOICES > _MAX_SIZE)
+
+
+def _too_large(pattern: str, exceeds: Callable[[_Measured], bool]) -> str:
     if len(pattern) > _MAX_READ:
         return TOO_LARGE
     measured = _measured(pattern)
     if measured.height > _MAX_HEIGHT:
         return NESTS_TOO_DEEPLY
-    return TOO_LARGE if measured.size + measured.choices**2 // _CHOICES > _MAX_SIZE else ""
+    return TOO_LARGE if exceeds(measured) else ""
 
 
 class _Measured(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from steersman.cel.ast import Operator
+from steersman.cel.ast import OF_VALUES
 from steersman.cel.environment import Overload
 from steersman.cel.sizes import REGEX_FACTOR, STRING_FACTOR
 from steersman.cel.values import Optional, size_of_value
@@ -24,9 +24,9 @@ def actual_size(value: Any) -> int:
     return size_of_value(value)
 
 
-def scaled_size(value: Any, factor: float = STRING_FACTOR) -> int:
-    """Return the size times a factor, rounded up."""
-    return math.ceil(actual_size(value) * factor)
+def scaled_size(value: Any) -> int:
+    """Return the cost of walking a string, a part of its size, rounded up."""
+    return math.ceil(actual_size(value) * STRING_FACTOR)
 
 
 _BY_FIRST: Final = frozenset(
@@ -38,32 +38,10 @@ _BY_SMALLER: Final = frozenset(
 )
 
 
-_OWN: Final = frozenset(
-    {
-        Operator.NOT,
-        Operator.NOT_EQUALS,
-        Operator.LESS,
-        Operator.LESS_EQUALS,
-        Operator.GREATER,
-        Operator.GREATER_EQUALS,
-        Operator.ADD,
-        Operator.SUBTRACT,
-        Operator.MULTIPLY,
-        Operator.DIVIDE,
-        Operator.MODULO,
-        Operator.NEGATE,
-        Operator.IN,
-        "size",
-        "startsWith",
-        "endsWith",
-        "contains",
-        "matches",
-        "string",
-        "int",
-        "double",
-        "bool",
-    }
-)
+_OWN: Final = OF_VALUES | {
+    *("size", "startsWith", "endsWith", "contains", "matches"),
+    *("string", "int", "double", "bool"),
+}
 """Functions of the language for which no library has other rules."""
 
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from steersman.cli.command import default_texts
 from steersman.cli.in_order import InOrder
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
+from steersman.controlplane.flag_readers import SHOWN
+from steersman.controlplane.options import FLAGS, OptionsError
 
 if TYPE_CHECKING:
     from steersman.storage.moving.cluster import Cluster
@@ -33,15 +36,17 @@ def _data_dir(command: Command) -> Command:
 
 
 def _of_etcd(command: Command) -> Command:
-    """Add the flags of the connection to etcd."""
-    for option in (
-        click.option("--etcd-keyfile", default="", metavar="file", help="key of --etcd-certfile, PEM"),
-        click.option("--etcd-certfile", default="", metavar="file", help="client certificate for etcd, PEM"),
-        click.option("--etcd-cafile", default="", metavar="file", help="CA certificates of the members, PEM"),
-        click.option("--etcd-prefix", default="/registry", metavar="string", help="prefix of all keys in etcd"),
-        click.option("--etcd-servers", required=True, metavar="urls", help="http(s)://HOST:PORT,... of the members"),
-    ):
-        command = option(command)
+    """Add the server's flags of the connection to etcd."""
+    defaults = default_texts()
+    for name in ("etcd-keyfile", "etcd-certfile", "etcd-cafile", "etcd-prefix", "etcd-servers"):
+        flag = FLAGS[name]
+        command = click.option(
+            f"--{name}",
+            required=name == "etcd-servers",
+            default=defaults.get(name),
+            metavar=SHOWN.get(flag.read, "string"),
+            help=flag.help,
+        )(command)
     return command
 
 
@@ -135,7 +140,7 @@ def check(data_dir: Path | None, accept_data_loss: bool) -> None:
 @storage.command("to-etcd")
 @_data_dir
 @_of_etcd
-def to_etcd(data_dir: Path | None, **etcd: str) -> None:
+def to_etcd(data_dir: Path | None, **etcd: str | None) -> None:
     """Copy the SQLite storage into an etcd cluster, while no server uses either.
 
     There must be no keys below --etcd-prefix. If the copy is interrupted, servers refuse to start on it, and running
@@ -149,7 +154,7 @@ def to_etcd(data_dir: Path | None, **etcd: str) -> None:
 @storage.command("to-sqlite")
 @_data_dir
 @_of_etcd
-def to_sqlite(data_dir: Path | None, **etcd: str) -> None:
+def to_sqlite(data_dir: Path | None, **etcd: str | None) -> None:
     """Copy the data in an etcd cluster into a new SQLite storage, while no server writes to etcd.
 
     If the copy is interrupted, no storage is created. The data in etcd is not modified.
@@ -179,7 +184,6 @@ def _echo(text: str) -> None:
 
 def with_clean_errors(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
     """Return the result of `work`; convert its errors to ClickException, apart from errors of type `passes`."""
-    from steersman.controlplane.options import OptionsError
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
     try:
@@ -190,26 +194,21 @@ def with_clean_errors(work: Callable[[], T], *, passes: type[Exception] | tuple[
         raise click.ClickException(str(error).replace("\n", " ")) from None
 
 
-def _move(what: str, etcd: dict[str, str], copy: Callable[[Cluster], Awaitable[Moved]]) -> None:
+def _move(what: str, etcd: dict[str, str | None], copy: Callable[[Cluster], Awaitable[Moved]]) -> None:
     moved = with_clean_errors(lambda: asyncio.run(_with_cluster(etcd, copy)))
     click.echo(f"{what}: {moved.keys} keys, {moved.size / _MIB:.1f} MiB, at revision {moved.revision}")
 
 
-async def _with_cluster(etcd: dict[str, str], copy: Callable[[Cluster], Awaitable[Moved]]) -> Moved:
+async def _with_cluster(etcd: dict[str, str | None], copy: Callable[[Cluster], Awaitable[Moved]]) -> Moved:
+    from steersman.cli.flags import parse
     from steersman.controlplane.etcd_cluster import tls_context
-    from steersman.controlplane.options import Options, OptionsError
     from steersman.storage.moving.cluster import Cluster
 
-    servers = tuple(filter(None, etcd["etcd_servers"].split(",")))
-    prefix = etcd["etcd_prefix"].strip("/")
+    given = [f"--{name}={value}" for name, value in etcd.items() if value is not None]
+    options = parse(given, default_data_dir())
+    servers, prefix = options.etcd_servers, options.etcd_prefix.strip("/")
     if not prefix or not servers:
         raise OptionsError("--etcd-servers and --etcd-prefix must not be empty")
-    options = Options(
-        data_dir=default_data_dir(),
-        etcd_cafile=etcd["etcd_cafile"],
-        etcd_certfile=etcd["etcd_certfile"],
-        etcd_keyfile=etcd["etcd_keyfile"],
-    )
     tls = tls_context(options, servers)
     try:
         cluster = Cluster(servers, tls, f"/{prefix}")

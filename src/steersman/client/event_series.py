@@ -17,6 +17,7 @@ from steersman.client.events import metadata_of_event
 from steersman.client.resources import NEW_EVENTS
 from steersman.machinery.values import times
 from steersman.work.bounded_cache import BoundedCache
+from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,9 @@ _WRITERS: Final = 8
 _MAX_REMEMBERED: Final = 8192
 """Most remembered events. An eviction keeps at least the newest half."""
 _SERIES_TIMEOUT: Final = 360.0
-"""Seconds without a repetition after which an event is not continued as a series."""
+"""Seconds without a repetition after which a series is over, and seconds between two checks for series that are."""
+_REFRESH: Final = 1800.0
+"""Seconds between two writes of the counts of all series, which also keep the events from expiring."""
 _LONGEST_NOTE: Final = 1024
 
 
@@ -35,7 +38,6 @@ class _RecordedEvent(Struct):
     event: Event
     at: float
     count: int = 1
-    is_series: bool = False
 
 
 class SeriesRecorder(EventWriter[tuple[Event, bool]]):
@@ -46,10 +48,29 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         self._component = component
         self._instance = f"{component}-{socket.gethostname()}"
         self._recorded: BoundedCache[tuple[str, ...], _RecordedEvent] = BoundedCache(_MAX_REMEMBERED)
+        self._series: dict[tuple[str, ...], _RecordedEvent] = {}
+        """Events that have been repeated, the earliest series first."""
+        self._rounds = (
+            Periodic("refresh of event series", self._refresh, _REFRESH),
+            Periodic("end of event series", self._finish_old, _SERIES_TIMEOUT),
+        )
+
+    def start(self) -> None:
+        """Start writing."""
+        super().start()
+        for each in self._rounds:
+            each.start()
+
+    async def stop(self) -> None:
+        """Stop writing and drop the events that are still queued."""
+        for each in self._rounds:
+            await each.stop()
+        await super().stop()
 
     def forget(self) -> None:
         """Forget all recorded events, because the server has lost them: repetitions then start new events."""
         self._recorded.forget()
+        self._series.clear()
 
     def event(
         self,
@@ -68,8 +89,9 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         now = asyncio.get_running_loop().time()
         recorded = self._recorded[key]
         if recorded is not None and now - recorded.at < _SERIES_TIMEOUT:
-            self._repeat(recorded, now)
+            self._repeat(key, recorded, now)
             return
+        self._finish(key)
         event = Event(
             metadata=metadata_of_event(regarding),
             event_time=times.now_micro(),
@@ -85,15 +107,37 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         self._recorded.keep(key, _RecordedEvent(event, now))
         self._enqueue_event(event, is_series=False)
 
-    def _repeat(self, recorded: _RecordedEvent, now: float) -> None:
-        """Count a repetition. Only the first repetition is written at once, as the start of a series."""
+    def _repeat(self, key: tuple[str, ...], recorded: _RecordedEvent, now: float) -> None:
+        """Count a repetition. The first one is written at once, as the start of a series, others with a refresh or at
+        the end of the series.
+        """
         recorded.count += 1
         recorded.at = now
         event = recorded.event
         event.series = EventSeries(count=recorded.count, last_observed_time=times.now_micro())
-        if not recorded.is_series:
-            recorded.is_series = True
+        if key not in self._series:
+            if len(self._series) >= _MAX_REMEMBERED:
+                self._finish(next(iter(self._series)))
+            self._series[key] = recorded
             self._enqueue_event(event, is_series=True)
+
+    def _finish(self, key: tuple[str, ...]) -> None:
+        """End a series, if there is one of this key, and write its count."""
+        ended = self._series.pop(key, None)
+        if ended is not None:
+            self._enqueue_event(ended.event, is_series=True)
+
+    async def _finish_old(self) -> None:
+        """End all series without a recent repetition."""
+        now = asyncio.get_running_loop().time()
+        for key, recorded in list(self._series.items()):
+            if now - recorded.at >= _SERIES_TIMEOUT:
+                self._finish(key)
+
+    async def _refresh(self) -> None:
+        """Write the counts of all series."""
+        for each in self._series.values():
+            self._enqueue_event(each.event, is_series=True)
 
     def _enqueue_event(self, event: Event, *, is_series: bool) -> None:
         if not self._enqueue((event, is_series)):

@@ -22,7 +22,6 @@ from steersman.api.networking import v1 as networking
 from steersman.api.policy import v1 as policy
 from steersman.api.rbac import v1 as rbac
 from steersman.api.resource import v1 as resource
-from steersman.api.scheduling import v1 as scheduling
 from steersman.api.storage import v1 as storage
 from steersman.client.api_resource import APIResource
 
@@ -41,13 +40,11 @@ BINDINGS: Final = _core("bindings", core.Binding)
 CONFIG_MAPS: Final = _core("configmaps", core.ConfigMap)
 ENDPOINTS: Final = _core("endpoints", core.Endpoints)
 EVENTS: Final = _core("events", core.Event)
-LIMIT_RANGES: Final = _core("limitranges", core.LimitRange)
 NAMESPACES: Final = _core("namespaces", core.Namespace, namespaced=False)
 NODES: Final = _core("nodes", core.Node, namespaced=False)
 PERSISTENT_VOLUME_CLAIMS: Final = _core("persistentvolumeclaims", core.PersistentVolumeClaim)
 PERSISTENT_VOLUMES: Final = _core("persistentvolumes", core.PersistentVolume, namespaced=False)
 PODS: Final = _core("pods", core.Pod)
-POD_TEMPLATES: Final = _core("podtemplates", core.PodTemplate)
 REPLICATION_CONTROLLERS: Final = _core("replicationcontrollers", core.ReplicationController)
 RESOURCE_QUOTAS: Final = _core("resourcequotas", core.ResourceQuota)
 SECRETS: Final = _core("secrets", core.Secret)
@@ -107,19 +104,15 @@ INGRESS_CLASSES: Final = _of("networking.k8s.io", "ingressclasses", networking.I
 INGRESSES: Final = _of("networking.k8s.io", "ingresses", networking.Ingress)
 IP_ADDRESSES: Final = _of("networking.k8s.io", "ipaddresses", networking.IPAddress, namespaced=False)
 SERVICE_CIDRS: Final = _of("networking.k8s.io", "servicecidrs", networking.ServiceCIDR, namespaced=False)
-EVICTIONS: Final = _of("policy", "evictions", policy.Eviction)
 POD_DISRUPTION_BUDGETS: Final = _of("policy", "poddisruptionbudgets", policy.PodDisruptionBudget)
 CLUSTER_ROLE_BINDINGS: Final = _of(
     "rbac.authorization.k8s.io", "clusterrolebindings", rbac.ClusterRoleBinding, namespaced=False
 )
 CLUSTER_ROLES: Final = _of("rbac.authorization.k8s.io", "clusterroles", rbac.ClusterRole, namespaced=False)
-ROLE_BINDINGS: Final = _of("rbac.authorization.k8s.io", "rolebindings", rbac.RoleBinding)
-ROLES: Final = _of("rbac.authorization.k8s.io", "roles", rbac.Role)
 DEVICE_CLASSES: Final = _of("resource.k8s.io", "deviceclasses", resource.DeviceClass, namespaced=False)
 RESOURCE_CLAIMS: Final = _of("resource.k8s.io", "resourceclaims", resource.ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = _of("resource.k8s.io", "resourceclaimtemplates", resource.ResourceClaimTemplate)
 RESOURCE_SLICES: Final = _of("resource.k8s.io", "resourceslices", resource.ResourceSlice, namespaced=False)
-PRIORITY_CLASSES: Final = _of("scheduling.k8s.io", "priorityclasses", scheduling.PriorityClass, namespaced=False)
 CSI_DRIVERS: Final = _of("storage.k8s.io", "csidrivers", storage.CSIDriver, namespaced=False)
 CSI_NODES: Final = _of("storage.k8s.io", "csinodes", storage.CSINode, namespaced=False)
 CSI_STORAGE_CAPACITIES: Final = _of("storage.k8s.io", "csistoragecapacities", storage.CSIStorageCapacity)

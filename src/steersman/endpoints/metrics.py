@@ -7,38 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from steersman.machinery.go.strings import to_upper
-from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Labels, Registry
+from steersman.machinery.metrics import REQUEST_DURATIONS, Computed, Counter, Gauge, Histogram, Labels, Registry
 from steersman.work.bounded_cache import BoundedCache
 
 if TYPE_CHECKING:
     from steersman.endpoints.request_info import RequestInfo
     from steersman.machinery.identity.action import Action
 
-_DURATIONS: Final = (
-    0.005,
-    0.025,
-    0.05,
-    0.1,
-    0.2,
-    0.4,
-    0.6,
-    0.8,
-    1.0,
-    1.25,
-    1.5,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    10,
-    15,
-    20,
-    30,
-    45,
-    60,
-)
 _SIZES: Final = tuple(float(1000 * 10**power) for power in range(7))
 _BODY_SIZES: Final = tuple(50000.0 + 50000 * step for step in range(31))
 _IMPERSONATION_DURATIONS: Final = tuple(0.001 * 2**power for power in range(15))
@@ -87,7 +62,7 @@ class RequestMetrics:
             "apiserver_request_duration_seconds",
             "[STABLE] Response latency distribution in seconds for each verb, dry run value, group, version, "
             "resource, subresource, scope and component.",
-            _DURATIONS,
+            REQUEST_DURATIONS,
             _REQUEST,
         )
         self.sizes = Histogram(
@@ -203,7 +178,7 @@ class RequestMetrics:
             total = answers.by_code[code] = self.total.series((*labels, str(code)))
         total[0] += 1
         duration = answers.duration
-        duration[bisect_left(_DURATIONS, seconds)] += 1
+        duration[bisect_left(REQUEST_DURATIONS, seconds)] += 1
         duration[-1] += seconds
         if size is not None:
             sizes = answers.sizes

@@ -124,8 +124,10 @@ def resource(
 
     The class is a `msgspec.Struct`, a dataclass or a pydantic model. Its fields are the members of objects; `spec` and
     `status` are classes of their own. A field `status` makes a status subresource. `kind` defaults to the name of the
-    class, and `plural` to the English plural of `kind`. Objects are stored in this version. With a custom `storage`
-    (library.storage) the class must have a field `metadata`.
+    class, and `plural` to the English plural of `kind`. Without `namespaced` the resource is cluster-scoped. `rules`
+    apply to the whole object. `selectable_fields` are paths for field selectors, such as `.spec.color`. Clients of a
+    `deprecated` version get `deprecation_warning`, or a default warning. Objects are stored in this version. With a
+    custom `storage` (library.storage) the class must have a field `metadata`.
 
     Raises DefinitionError for an apiVersion without a group, an unsuitable class or storage, and arguments or hooks of
     another form.

@@ -19,6 +19,11 @@ LONGEST_VALUE: Final = 253
 """The most characters of a label value: as many as the name of an object may have."""
 _LINES: Final = 1_000
 """Lines in one piece of the scraped text; a piece takes a millisecond."""
+REQUEST_DURATIONS: Final = (
+    *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5),
+    *(2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60),
+)
+"""Upstream's buckets for the durations of requests to an API server and to its storage, in seconds."""
 
 Labels = tuple[str, ...]
 

@@ -97,9 +97,9 @@ def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
-def write_new(path: Path, data: bytes, mode: int = 0o600) -> bool:
-    """Create a file atomically; return False if the path exists already. Raises OSError."""
-    temporary = _written_beside(path, data, mode)
+def write_new(path: Path, data: bytes) -> bool:
+    """Create a file atomically, readable only by its owner; return False if the path exists already. Raises OSError."""
+    temporary = _written_beside(path, data, 0o600)
     try:
         os.link(temporary, path)
     except FileExistsError:

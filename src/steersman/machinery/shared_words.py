@@ -8,11 +8,10 @@ import tempfile
 from typing import Final
 
 _SIZE: Final = 4096
-MOST_WORDS: Final = _SIZE // 8
 
 
 class SharedWords:
-    """`MOST_WORDS` numbers of 64 bits, all 0 at first. Each number has one process that writes it.
+    """Numbers of 64 bits, all 0 at first. Each number has one process that writes it.
 
     The numbers are aligned, so one machine instruction reads or writes a number and no reader sees a half-written one.
     """

@@ -12,16 +12,11 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final
 
+from steersman.net.accept_loop import AcceptLoop
 from steersman.net.connection import Core
-from steersman.net.time_slices import SLICE
 
 log = logging.getLogger("steersman.net")
-
-BACKLOG: Final = 4096
-_REST: Final = 1.0
-"""Seconds without accepting after `accept` has failed, for example for lack of file descriptors."""
 
 
 class PendingConnection:
@@ -87,23 +82,19 @@ class Acceptor:
         socket cannot listen.
         """
         self.core = core
-        self._listener = listener
         self._shake_hands = shake_hands
         self._ready: deque[PendingConnection] = deque()
         """Connections on which something has arrived, in order of pending."""
         self._scheduled = False
-        self._resting: asyncio.TimerHandle | None = None
+        self._accepting: AcceptLoop | None = None
         if listener is not None:
-            listener.listen(BACKLOG)
-            core.loop.add_reader(listener, self._accept, listener)
+            self._accepting = AcceptLoop(core.loop, listener, self.register, core.input_queue.clock)
+            self._accepting.start()
 
     def close(self) -> None:
         """Stop accepting connections and close the listening socket."""
-        if self._resting is not None:
-            self._resting.cancel()
-        if self._listener is not None:
-            self.core.loop.remove_reader(self._listener)
-            self._listener.close()
+        if self._accepting is not None:
+            self._accepting.close()
 
     def queue_handshake(self, pending: PendingConnection) -> None:
         """Queue `pending` for its handshake in a later iteration of the event loop."""
@@ -111,25 +102,6 @@ class Acceptor:
         if not self._scheduled:
             self._scheduled = True
             self.core.loop.call_soon(self._start_handshakes)
-
-    def _accept(self, listener: socket.socket) -> None:
-        """Accept waiting connections for at most one time slice."""
-        clock = self.core.input_queue.clock
-        end = clock() + SLICE
-        try:
-            while clock() < end:
-                sock, _ = listener.accept()
-                self.register(sock)
-        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
-        except OSError as error:
-            log.error("accepting connections failed; retrying in one second: %s", error)
-            self.core.loop.remove_reader(listener)
-            self._resting = self.core.loop.call_later(_REST, self._go_on, listener)
-
-    def _go_on(self, listener: socket.socket) -> None:
-        self._resting = None
-        self.core.loop.add_reader(listener, self._accept, listener)
 
     def register(self, sock: socket.socket) -> None:
         """Register an accepted socket; close it if the server has reached its limit of connections."""

@@ -15,11 +15,11 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
+from steersman.net.receiving_protocol import ReceivingProtocol
 from steersman.net.time_slices import InputQueue, SlicedQueue
 
 log = logging.getLogger("steersman.net")
 
-_READ_SIZE: Final = 256 << 10
 BATCH: Final = 128 << 10
 """Bytes joined into one write to the transport; between two batches the connection yields to the event loop.
 
@@ -108,13 +108,10 @@ CLOSED: Final = ClosedTransport()
 _NOBODY: Final = Peer()
 
 
-class Receiver(asyncio.BufferedProtocol):
+class Receiver(ReceivingProtocol):
     """The asyncio protocol of a server connection.
 
-    All pieces collected in one iteration of the event loop are joined into one write. All connections share one read
-    buffer: with a plain Protocol, TLS would allocate and shrink 256 KB for every read, a new memory mapping each time.
-    The event loop calls `get_buffer` and `buffer_updated` without a switch between them, and `buffer_updated` copies
-    the bytes first, so that one buffer is enough.
+    All pieces collected in one iteration of the event loop are joined into one write.
     """
 
     __slots__ = (
@@ -137,6 +134,7 @@ class Receiver(asyncio.BufferedProtocol):
     """Name of the protocol in `Counters.open`."""
 
     def __init__(self, core: Core) -> None:
+        super().__init__()
         self.core = core
         self.out: list[bytes] = []
         """Pieces for the next write."""
@@ -177,18 +175,6 @@ class Receiver(asyncio.BufferedProtocol):
             self.core.losses.enqueue(self)
         else:
             self.dropped()
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer that the event loop reads into."""
-        return self.core.read_buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Pass on the bytes that the event loop has read."""
-        self.data_received(self.core.read_buffer[:nbytes].tobytes())
-
-    def data_received(self, data: bytes) -> None:
-        """Process received bytes."""
-        raise NotImplementedError
 
     def process_postponed(self) -> None:
         """Process postponed input, unless that has happened already."""
@@ -384,7 +370,6 @@ class Core:
         "loop",
         "losses",
         "postponed",
-        "read_buffer",
     )
 
     def __init__(
@@ -406,7 +391,6 @@ class Core:
         self.connections: set[Connection] = set()
         self.counters = Counters()
         self.draining = False
-        self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.input_queue = InputQueue(loop)
         self.flushes: SlicedQueue[Receiver] = SlicedQueue(loop, Receiver.flush)
         """Connections with output, flushed in time slices: encryption of an event for many watchers takes long."""

@@ -11,7 +11,8 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from steersman.net.acceptor import BACKLOG, Acceptor, PendingConnection
+from steersman.net.accept_loop import BACKLOG
+from steersman.net.acceptor import Acceptor, PendingConnection
 from steersman.net.connection import Connection, Core
 from steersman.net.fields import FieldCache
 from steersman.net.http1 import exchange as http1_exchange

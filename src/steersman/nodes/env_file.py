@@ -36,11 +36,6 @@ class EnvFile:
         return self._values.get(key, "")
 
 
-def value_in(text: str, key: str) -> str:
-    """Return the value of the first variable named `key` in `text`; "" if there is none. Raises EnvFileError."""
-    return EnvFile(text).value(key)
-
-
 def _variables(text: str) -> Iterator[tuple[str, str]]:
     """Yield names and values. Raises EnvFileError."""
     lines = text.split("\n")

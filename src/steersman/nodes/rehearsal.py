@@ -308,7 +308,7 @@ def _stopped(world: World, shell: Shell) -> tuple[float, int]:
     A script ends at once if it has no trap for SIGTERM, if its trap does not end it, or if its trap cannot be followed.
     """
     at_once = 0.0, TERMINATED
-    if shell.inner is None or "TERM" not in shell.inner.traps:
+    if shell.inner is None or "TERM" not in shell.inner.process_traps:
         return at_once
     taken, answer = 0.0, None
     world.steps, world.most_work = 0, world.work + _MOST_WORK

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-FOLDER: Final = Path(__file__).parent / "data" / "descriptions"
+from steersman.openapi.description_files import FOLDER, module_of
+
 _VALUES: Final = "Possible enum values:"
 _MODULE: Final = re.compile(r"[a-z0-9_]+", re.ASCII)
-_VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
 
 _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -91,13 +90,10 @@ class Descriptions:
 
     def find(self, name: str) -> TypeDescription | None:
         """Return the description of a schema, None if there is none."""
-        parts = name.split(".")
-        if len(parts) < 2:
-            return None
-        module = f"{parts[-3]}_{parts[-2]}" if len(parts) > 2 and _VERSION.fullmatch(parts[-2]) else parts[-2]
+        module, kind = module_of(name)
         if module not in self._modules:
             self._modules[module] = _read(module)
-        return self._modules[module].get(parts[-1])
+        return self._modules[module].get(kind)
 
 
 def _read(module: str) -> dict[str, TypeDescription]:

@@ -25,16 +25,6 @@ class Fragments:
     paths: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def fragments_of(document: Tree) -> Fragments:
-    """Return the sections of a v2 document; its other parts are dropped."""
-    return Fragments(
-        **{
-            section: {name: encode(member) for name, member in document.get(section, {}).items()}
-            for section in SECTIONS
-        }
-    )
-
-
 def merged(parts: Sequence[Fragments]) -> Fragments:
     """Return the union of all parts; the first part that has a member of a name wins."""
     found: dict[str, dict[str, bytes]] = {section: {} for section in SECTIONS}

@@ -50,10 +50,7 @@ _MESSAGES: Final = {PROTOBUF_V2: V2_DOCUMENT, PROTOBUF_V3: V3_DOCUMENT}
 
 
 class OpenAPIService:
-    """The OpenAPI documents of a server. Its methods run on the event loop.
-
-    Documents outside of the catalogue are published here: v3 documents by name, and additions to the v2 document.
-    """
+    """The OpenAPI documents of a server. Its methods run on the event loop."""
 
     def __init__(self, server: Server, remote: RemoteDocuments | None = None) -> None:
         self._server = server
@@ -62,41 +59,20 @@ class OpenAPIService:
         self._encoded = EncodedDocuments(_KEPT_BYTES)
         self._modified = datetime.now(UTC).replace(microsecond=0)
         self._changed: datetime | None = None
-        self._published_v3: dict[str, Source] = {}
-        self._published_v2: dict[str, Source] = {}
         self._documents = Documents(server)
         self._kept = PartCache()
         self._parts = Parts(self._kept)
         server.catalogue.subscribe(self._touch)
 
-    def publish_v3(self, name: str, source: Source) -> None:
-        """Serve a v3 document, e.g. as "apis/example.com/v1", in the place of any other of that name."""
-        self._published_v3[name] = source
-        self._touch()
-
-    def withdraw_v3(self, name: str) -> None:
-        """Stop serving a document of `publish_v3`, if there is one."""
-        if self._published_v3.pop(name, None) is not None:
-            self._touch()
-
-    def publish_v2(self, name: str, source: Source) -> None:
-        """Merge another v2 document, identified by `name`, into the served one."""
-        self._published_v2[name] = source
-        self._touch()
-
-    def withdraw_v2(self, name: str) -> None:
-        """Remove a document of `publish_v2`, if there is one."""
-        if self._published_v2.pop(name, None) is not None:
-            self._touch()
-
     def _touch(self, _: str = "") -> None:
         self._modified = self._changed = datetime.now(UTC).replace(microsecond=0)
 
     def _v3(self, name: str) -> Source | None:
-        return self._published_v3.get(name) or self._documents.all().get(name) or self._remote.converted.get(name)
+        own: Source | None = self._documents.all().get(name)
+        return own or self._remote.converted.get(name)
 
     async def _index(self) -> bytes:
-        sources: dict[str, Source] = {**self._remote.converted, **self._documents.all(), **self._published_v3}
+        sources: dict[str, Source] = {**self._remote.converted, **self._documents.all()}
         await compute_etags(sources.values())
         urls = {name: url for index in self._remote.v3.values() for name, url in index.urls.items()}
         urls |= {name: _relative_url(name, source.etag) for name, source in sources.items()}
@@ -148,9 +124,10 @@ class OpenAPIService:
         if self._remote_changes != self._remote.changes:
             self._remote_changes = self._remote.changes
             self._touch()
-        documents, others = self._documents.all(), (*self._published_v2.values(), *self._remote.v2.values())
+        documents, others = self._documents.all(), tuple(self._remote.v2.values())
         await compute_etags(documents.values())
-        etag = etag_of(each.etag for each in (*documents.values(), *others))
+        sources: tuple[Source, ...] = (*documents.values(), *others)
+        etag = etag_of(each.etag for each in sources)
         headers = [("content-type", encoding.content_type), *vary]
         make = partial(self._encode_v2, documents, others, encoding)
         data = await self._encoded.get(("", etag, encoding), make)

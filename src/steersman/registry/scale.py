@@ -32,6 +32,17 @@ SCALE_COLUMNS: Final = (
 """Columns of a Table of Scale."""
 
 
+def scale_metadata(metadata: ObjectMeta) -> ObjectMeta:
+    """Return the metadata of the Scale of an object."""
+    return ObjectMeta(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        creation_timestamp=metadata.creation_timestamp,
+    )
+
+
 class ScaleView:
     """The Scale of any object that has `spec.replicas`, `spec.selector` (of either form) and `status.replicas`."""
 
@@ -39,15 +50,8 @@ class ScaleView:
 
     def read(self, obj: Any) -> Scale:
         """Return the Scale of `obj`."""
-        metadata: ObjectMeta = obj.metadata
         return Scale(
-            metadata=ObjectMeta(
-                name=metadata.name,
-                namespace=metadata.namespace,
-                uid=metadata.uid,
-                resource_version=metadata.resource_version,
-                creation_timestamp=metadata.creation_timestamp,
-            ),
+            metadata=scale_metadata(obj.metadata),
             spec=ScaleSpec(replicas=obj.spec.replicas or 0),
             status=ScaleStatus(replicas=obj.status.replicas, selector=selector_text(obj.spec.selector)),
         )

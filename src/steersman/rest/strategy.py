@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.open import OpenObject
-from steersman.machinery.errors.field import FieldError
+from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.validation.leaves import validate_immutable
 from steersman.rest.context import Context
 from steersman.rest.needs import S
 
@@ -66,12 +68,22 @@ class Strategy(Generic[T, S]):
     bumps_generation_on: tuple[str, ...] = ()
     """Fields whose change increments the object's generation. If there are any, a new object has generation 1."""
 
+    immutable: tuple[str, ...] = ()
+    """Fields that an update may not change, for `validate_update`: paths such as "spec/volumeMode"."""
+
     does: ClassVar[frozenset[str]] = frozenset()
     """The rarely overridden hooks that a class overrides; of these hooks only the overridden ones are called."""
+    _immutable: ClassVar[tuple[tuple[Callable[[Any], Any], Path], ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.does = frozenset(name for name in _RARE if getattr(cls, name) is not getattr(Strategy, name))
+        names = {name for name in (*_RARE, "warnings") if getattr(cls, name) is not getattr(Strategy, name)}
+        if "warnings" in names:
+            names = names - {"warnings"} | {"warnings_on_create", "warnings_on_update"}
+        cls.does = frozenset(names)
+        cls._immutable = tuple(
+            (attrgetter(".".join(map(_attribute, path.split("/")))), Path(*path.split("/"))) for path in cls.immutable
+        )
 
     def resets_in(self, version: str) -> tuple[str, ...]:
         """Return `resets` for requests in one version."""
@@ -96,9 +108,13 @@ class Strategy(Generic[T, S]):
         """Return True if the metadata is validated only if `validate` finds no errors in a new object."""
         return False
 
-    def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
-        """Yield warnings about a valid new object for the client."""
+    def warnings(self, ctx: Context, obj: T) -> Iterator[str]:
+        """Yield warnings for the client about a valid object, new or updated."""
         return iter(())
+
+    def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
+        """Yield warnings for the client about a valid new object."""
+        return self.warnings(ctx, obj)
 
     def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
         """Keep in `new` the fields that this endpoint may not change, then increment the generation if needed.
@@ -112,12 +128,13 @@ class Strategy(Generic[T, S]):
                 return
 
     def validate_update(self, ctx: Context, new: T, old: T) -> Iterator[FieldError]:
-        """Yield the errors of replacing `old` by `new`."""
-        return iter(())
+        """Yield the errors of replacing `old` by `new`; here, of changes of `immutable` fields."""
+        for get, path in self._immutable:
+            yield from validate_immutable(get(new), get(old), path)
 
     def warnings_on_update(self, ctx: Context, new: T, old: T) -> Iterator[str]:
-        """Yield warnings about a valid update for the client."""
-        return iter(())
+        """Yield warnings for the client about a valid update."""
+        return self.warnings(ctx, new)
 
     def canonicalize(self, obj: T) -> None:
         """Bring a valid object into the canonical form that is stored."""

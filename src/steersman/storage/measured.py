@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.metrics import Counter, Histogram, Labels, Registry
+from steersman.machinery.metrics import REQUEST_DURATIONS, Counter, Histogram, Labels, Registry
 from steersman.storage.interface import (
     Compacted,
     Deliver,
@@ -28,31 +28,6 @@ from steersman.storage.wrapping import WrappingStorage
 T = TypeVar("T")
 
 _LABELS: Final = ("operation", "group", "resource")
-_SECONDS: Final = (
-    0.005,
-    0.025,
-    0.05,
-    0.1,
-    0.2,
-    0.4,
-    0.6,
-    0.8,
-    1.0,
-    1.25,
-    1.5,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    10,
-    15,
-    20,
-    30,
-    45,
-    60,
-)
 
 
 class CallMetrics:
@@ -62,7 +37,7 @@ class CallMetrics:
         self.seconds: Final = Histogram(
             "etcd_request_duration_seconds",
             "[ALPHA] Etcd request latency in seconds for each operation and object type.",
-            _SECONDS,
+            REQUEST_DURATIONS,
             _LABELS,
         )
         self.calls: Final = Counter(

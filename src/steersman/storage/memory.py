@@ -12,32 +12,24 @@ from msgspec import Struct
 from sortedcontainers import SortedList
 
 from steersman.machinery.values import times
-from steersman.storage.dispatch import Dispatcher
+from steersman.storage.dispatch import Registration
+from steersman.storage.dispatching import CLOSED, DispatchingStorage
 from steersman.storage.interface import (
-    Changes,
     Compacted,
     Conflict,
-    Deliver,
     Event,
     FutureRevision,
     KeyExists,
     KeyValue,
-    Lost,
     Range,
-    StorageUnavailable,
-    Subscription,
     Waiter,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background, Compactor
-from steersman.storage.progress import Progress
-from steersman.storage.refusals import Account
-from steersman.storage.replayed_history import replayed_history
 from steersman.storage.rewind import past_count, past_range, present_count, present_range
 
 _REVISION = attrgetter("revision")
 _REPLAY_SLICE = 500
-_CLOSED = "the store is closed"
 
 
 class Snapshot(Struct, frozen=True):
@@ -50,12 +42,14 @@ class Snapshot(Struct, frozen=True):
     """The create revision of each value in the store: the original one, or that of its last restoration."""
 
 
-class MemoryStorage:
+class MemoryStorage(DispatchingStorage):
     """A `Storage` in memory. Past states are computed by undoing later events.
 
     `compaction_interval` and `lease_interval` are the seconds between rounds of the background tasks that `start` runs
     (0: none). `clock` returns the time by which leases are measured.
     """
+
+    knows_newest = True
 
     def __init__(
         self,
@@ -64,6 +58,7 @@ class MemoryStorage:
         lease_interval: float = LEASE_INTERVAL,
         clock: Callable[[], float] = times.steady_unix_now,
     ) -> None:
+        super().__init__(revision=1)
         self._values: dict[str, KeyValue] = {}
         self._keys: SortedList = SortedList()
         self._log: list[Event] = []
@@ -71,15 +66,10 @@ class MemoryStorage:
         """The events of the log by key."""
         self._expiries: list[tuple[float, str, int]] = []
         """A heap of (time, key, revision); an entry is void if its key has another revision by now."""
-        self._revision = 1
         self._compacted = 0
-        self._closed = False
         self._clock = clock
         self._intervals = (compaction_interval, lease_interval)
-        self._dispatcher = Dispatcher()
-        self._progress = Progress()
         self._background = Background()
-        self.refusals = Account()
 
     @classmethod
     async def open(
@@ -101,23 +91,6 @@ class MemoryStorage:
             Compactor(self).tick, self.expire_leases, compaction_interval=compaction, lease_interval=lease
         )
 
-    knows_newest = True
-    has_other_servers = False
-    seals = False
-
-    async def is_stale(self, key: str) -> bool:
-        """Return False, as values are stored as given."""
-        return False
-
-    @property
-    def revision(self) -> int:
-        """Return the revision of the last write."""
-        return self._revision
-
-    async def current_revision(self) -> int:
-        """Return the revision of the last write, as nobody else writes."""
-        return self._revision
-
     @property
     def compact_revision(self) -> int:
         """Return the revision of the last compaction, 0 without one."""
@@ -126,7 +99,7 @@ class MemoryStorage:
     @property
     def refusal(self) -> str:
         """Return a text once the storage is closed."""
-        return _CLOSED if self._closed else ""
+        return CLOSED if self._closed is not None else ""
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
         """Return the value of a key, without waiting. Raises Compacted, FutureRevision."""
@@ -161,7 +134,7 @@ class MemoryStorage:
         return event.current
 
     def _add(self, key: str, value: bytes, ttl: int) -> Event:
-        if self._closed:
+        if self._closed is not None:
             self._check_open()
         current = self._values.get(key)
         if current is not None:
@@ -208,7 +181,7 @@ class MemoryStorage:
             waiter.set_result(event)
 
     def _expect(self, key: str, expected_revision: int) -> KeyValue:
-        if self._closed:
+        if self._closed is not None:
             self._check_open()
         current = self._values.get(key)
         if current is None or current.mod_revision != expected_revision:
@@ -225,45 +198,12 @@ class MemoryStorage:
         self._commit_all((event,))
         return event
 
-    async def subscribe(
-        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
-    ) -> Subscription:
-        """Register the subscriber and replay past events in slices. Raises Compacted, FutureRevision."""
-        self._check_open()
-        if after_revision > self._revision:
-            raise FutureRevision(after_revision, self._revision)
-        if after_revision < self._compacted:
-            raise Compacted(self._compacted)
-        events = [event for event in self._log_after(after_revision) if event.key.startswith(prefix)]
-        registration = self._dispatcher.add(prefix, deliver, lost)
-        if events:
-            registration.hold()
-            try:
-                for index in range(0, len(events), _REPLAY_SLICE):
-                    if index:
-                        await asyncio.sleep(0)
-                    registration.deliver_now(events[index : index + _REPLAY_SLICE])
-            except BaseException:
-                registration.cancel()
-                raise
-            registration.release()
-        return registration
-
-    async def wait_until(self, revision: int) -> None:
-        """Wait for a future revision. Raises StorageUnavailable once the storage is closed."""
-        self._check_open()
-        if revision > self._revision:
-            await self._progress.wait(revision)
-
-    keeps_records = False
-
-    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
-        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
-        return await replayed_history(self, prefix, before, limit, is_key=is_key)
-
-    async def revision_at(self, seconds: float) -> int:
-        """Return 0, as times of writes are not known."""
-        return 0
+    async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
+        events = [event for event in self._log_after(after_revision) if event.key.startswith(registration.prefix)]
+        for index in range(0, len(events), _REPLAY_SLICE):
+            if index:
+                await asyncio.sleep(0)
+            registration.deliver_now(events[index : index + _REPLAY_SLICE])
 
     async def compact(self, revision: int) -> None:
         """Remove events up to the revision. Raises Compacted, FutureRevision."""
@@ -343,21 +283,12 @@ class MemoryStorage:
         self._revision = events[-1].revision
         self._progress.reached(self._revision)
 
-    async def close(self) -> None:
-        """Stop expiring keys, and end subscriptions and waiting."""
-        if self._closed:
-            return
-        self._closed = True
+    async def _shut_down(self) -> None:
         await self._background.stop()
-        self._dispatcher.clear()
-        self._progress.fail(StorageUnavailable(_CLOSED))
+        await super()._shut_down()
 
     def _log_after(self, revision: int) -> list[Event]:
         return self._log[bisect_right(self._log, revision, key=_REVISION) :]
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StorageUnavailable(_CLOSED)
 
     def _check_read(self, revision: int) -> None:
         self._check_open()

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.go_numbers import NumError, parse_uint
-from steersman.machinery.selectors import fields, labels
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.cacher import Cacher
@@ -266,6 +265,3 @@ async def _present(store: CachedObjects[Any], items: Sequence[KeyValue], entries
         entries.append(Entry(each.key, present(each.value, each.mod_revision), each.mod_revision))
         size += len(each.value)
     return size
-
-
-EVERYTHING: Final = (labels.Selector(), fields.Selector())

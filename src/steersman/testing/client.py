@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from steersman.authentication.user import UserInfo
 from steersman.net.in_process import ClientResponse, InProcessClient
@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # imported with the first server that starts
 
 Tokens = MutableMapping[str | User, str]
 """Bearer tokens: of configured users by their names, and of other users."""
-MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tests.admission_plugins.webhook.admission_hook import MUTATING, VALIDATING,
 from tests.docs.markdown_documents import ROOT, Document
 from tests.https_hook import http_response
 
-ROWS = [cell for cell, _ in Document(ROOT / "docs" / "webhooks.md").table("What is wrong")]
+ROWS = [cell for cell, _ in Document(ROOT / "docs" / "webhooks.md").table("Solve problems")]
 UNTRIED = "certificate has expired"
 """Message that is not tested: it needs an expired certificate."""
 SERVICES = (

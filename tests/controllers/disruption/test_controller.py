@@ -14,9 +14,10 @@ from steersman.api.policy.v1 import Eviction, PodDisruptionBudget, PodDisruption
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.events import EVENTS
-from steersman.client.resources import EVICTIONS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
+from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from steersman.controllers.disruption.controller import DisruptionController
 from steersman.controllers.replica_set import ReplicaSetController
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.testing.clock import Clock
@@ -81,7 +82,7 @@ async def test_a_budget_follows_its_pods_and_what_their_owners_ask_for(run: Run)
 async def evict(client: Client) -> str:
     name = (await pods_of(client))[0].metadata.name
     eviction = Eviction(metadata=ObjectMeta(name=name, namespace="default"))
-    await client.post_to_subresource(PODS, name, "default", "eviction", EVICTIONS.encode(eviction))
+    await client.post_to_subresource(PODS, name, "default", "eviction", encode(eviction))
     return name
 
 

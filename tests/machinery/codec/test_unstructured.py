@@ -13,11 +13,11 @@ from steersman.api.apps.v1 import ControllerRevision, Deployment
 from steersman.api.core.v1 import Pod, Secret, Service
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.codec.strict import DecodeError
-from steersman.machinery.codec.unstructured import from_unstructured, from_unstructured_with_validation
+from steersman.machinery.codec.unstructured import from_unstructured_with_validation
 
 
 def deployment(**spec: Any) -> Deployment:
-    return from_unstructured(Deployment, {"spec": spec})
+    return from_unstructured_with_validation(Deployment, {"spec": spec}).obj
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -25,7 +25,9 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 
 def test_what_reads_as_json_is_the_same_object() -> None:
-    found = from_unstructured(Service, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    found = from_unstructured_with_validation(
+        Service, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    ).obj
     assert (found.metadata.name, found.spec.ports[0].port) == ("s", 80)
 
 
@@ -38,21 +40,21 @@ def test_numbers_are_cut_to_the_size_of_their_field(sent: Any, kept: int) -> Non
 
 
 def test_null_is_nothing() -> None:
-    found = from_unstructured(
+    found = from_unstructured_with_validation(
         Pod, {"metadata": None, **pod(containers=[None, {"name": None, "env": None}], nodeSelector={"a": None})}
-    )
+    ).obj
     assert found.metadata.name == ""
     assert [each.name for each in found.spec.containers] == ["", ""]
     assert found.spec.node_selector == {"a": ""}
 
 
 def test_bytes_are_text_or_numbers() -> None:
-    found = from_unstructured(Secret, {"data": {"a": "eHk=", "b": [120, 377], "c": None, "d": ""}})
+    found = from_unstructured_with_validation(Secret, {"data": {"a": "eHk=", "b": [120, 377], "c": None, "d": ""}}).obj
     assert to_plain(found)["data"] == {"a": "eHk=", "b": "eHk=", "c": "", "d": ""}
 
 
 def test_what_is_kept_as_json_has_its_keys_sorted_and_no_needless_fractions() -> None:
-    found = from_unstructured(ControllerRevision, {"data": {"b": {"d": 1.0, "c": 1.5}, "a": "1.0"}})
+    found = from_unstructured_with_validation(ControllerRevision, {"data": {"b": {"d": 1.0, "c": 1.5}, "a": "1.0"}}).obj
     assert bytes(found.data) == b'{"a":"1.0","b":{"c":1.5,"d":1}}'
 
 
@@ -92,18 +94,20 @@ def test_numbers_of_other_types_read_as_go_writes_them() -> None:
 )
 def test_what_a_field_cannot_take_is_told(document: dict[str, Any], told: str) -> None:
     with pytest.raises(DecodeError) as caught:
-        from_unstructured(Deployment, document)
+        from_unstructured_with_validation(Deployment, document)
     assert str(caught.value) == told
 
 
 def test_bytes_that_are_not_base64_are_told() -> None:
     with pytest.raises(DecodeError, match="error decoding from json: illegal base64 data at input byte 0"):
-        from_unstructured(Secret, {"data": {"a": "x"}})
+        from_unstructured_with_validation(Secret, {"data": {"a": "x"}})
 
 
 def test_the_first_error_in_the_order_of_the_type_is_told() -> None:
     with pytest.raises(DecodeError, match="unrecognized type: bool"):
-        from_unstructured(Deployment, {"spec": {"paused": "x", "template": {}, "progressDeadlineSeconds": "x"}})
+        from_unstructured_with_validation(
+            Deployment, {"spec": {"paused": "x", "template": {}, "progressDeadlineSeconds": "x"}}
+        )
 
 
 def test_unknown_fields_are_told_sorted_and_left_out() -> None:
@@ -123,7 +127,7 @@ def test_a_document_too_deep_is_told() -> None:
     for _ in range(3000):
         deep = [deep]
     with pytest.raises(DecodeError, match="exceeded max depth"):
-        from_unstructured(ControllerRevision, {"data": deep})
+        from_unstructured_with_validation(ControllerRevision, {"data": deep})
 
 
 PLAIN = st.recursive(

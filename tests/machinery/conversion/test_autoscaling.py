@@ -14,7 +14,6 @@ from steersman.machinery.conversion.autoscaling import (
     METRICS,
     from_v1,
     to_v1,
-    without_annotations,
 )
 
 V2 = {
@@ -103,10 +102,3 @@ def test_an_autoscaler_of_v1_without_metrics_aims_at_eighty_percent() -> None:
     new = from_v1(old)
     assert new.spec.metrics[0].resource.target.average_utilization == 80
     assert new.metadata.annotations == {"other": "stays"}
-
-
-def test_v2_never_shows_the_annotations_of_v1() -> None:
-    hpa = autoscaling_v2.HorizontalPodAutoscaler()
-    assert without_annotations(hpa) is hpa
-    hpa.metadata.annotations = {BEHAVIOR: "{}", "other": "stays"}
-    assert without_annotations(hpa).metadata.annotations == {"other": "stays"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from steersman import api
 from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import deep_copy, to_plain
-from steersman.machinery.codec.unstructured import from_unstructured
+from steersman.machinery.codec.unstructured import from_unstructured_with_validation
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.managed_fields import Applier, FieldManager, applier, pruning
 from steersman.machinery.managed_fields.field_set import EMPTY, FieldSet, difference, intersection, paths
@@ -91,7 +91,7 @@ CONFIGURATIONS = st.builds(configuration, st.just({}) | METADATA, st.just({}) | 
 def applied(live: Any, config: Config, manager: str, *, force: bool = False) -> Any:
     """The object after an apply, as it would be read again."""
     found = APPLIER.apply(deep_copy(live), config, manager, TIME, force=force)
-    obj = deep_copy(live) if found.obj is None else from_unstructured(DEPLOYMENT, found.obj)
+    obj = deep_copy(live) if found.obj is None else from_unstructured_with_validation(DEPLOYMENT, found.obj).obj
     obj.kind = obj.api_version = ""
     obj.metadata.managed_fields = found.entries
     return obj

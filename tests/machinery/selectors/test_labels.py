@@ -269,5 +269,3 @@ def test_several_errors_are_told_together() -> None:
 
 def test_selectors_from_sets() -> None:
     assert str(labels.selector_from_set({"b": "-", "a": "1"})) == "a=1,b=-"
-    with pytest.raises(SelectorError):
-        labels.validated_selector_from_set({"b": "-"})

@@ -70,7 +70,6 @@ C_IDENTIFIER = (
         (formats.is_valid_port_name, ["a", "8a", "x" * 15, "a-b"]),
         (formats.is_valid_percent, ["0%", "100%", "007%"]),
         (formats.is_http_header_name, ["X-A", "-"]),
-        (formats.is_env_var_name, ["A", "a.b-c", "_"]),
         (formats.is_relaxed_env_var_name, ["A", "1 ~!", ".", ".."]),
         (formats.is_config_map_key, ["a", ".a", "A_b-c.d"]),
         (formats.is_path_segment_name, ["a", "a:b", "...", "é"]),
@@ -136,8 +135,6 @@ def test_good_values_pass(check: Any, good: list[Any]) -> None:
                 "(e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')"
             ],
         ),
-        (formats.is_env_var_name, "1a", [ENV]),
-        (formats.is_env_var_name, "..", ["must not be '..'"]),
         (formats.is_relaxed_env_var_name, "a=b", [RELAXED_ENV]),
         (formats.is_relaxed_env_var_name, "é", [RELAXED_ENV]),
         (formats.is_relaxed_env_var_name, "", ["environment variable name must be non-empty"]),
@@ -226,13 +223,6 @@ HERE = Path("p")
                 r"(regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
             ],
         ),
-        (domains.is_domain_prefixed_key, "a.io/b", []),
-        (domains.is_domain_prefixed_key, "", ["p: Required value"]),
-        (
-            domains.is_domain_prefixed_key,
-            "b",
-            ['p: Invalid value: "b": must be a domain-prefixed key (such as "acme.io/foo")'],
-        ),
     ],
 )
 def test_domains_are_judged(check: Any, value: str, errors: list[Any]) -> None:
@@ -253,7 +243,6 @@ PATTERNS = [
     formats._LABEL_VALUE,
     formats._C_IDENTIFIER,
     formats._HTTP_HEADER_NAME,
-    formats._ENV_VAR_NAME,
     formats._CONFIG_MAP_KEY,
     "[-a-z0-9]+",
     "[ -<>-~]*",

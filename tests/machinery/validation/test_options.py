@@ -7,7 +7,6 @@ import pytest
 from steersman.api.meta.v1 import (
     CreateOptions,
     DeleteOptions,
-    FieldSelectorRequirement,
     LabelSelector,
     LabelSelectorRequirement,
     ListOptions,
@@ -192,16 +191,3 @@ def test_values_stored_unchecked_are_let_through() -> None:
     lenient = selectors.LabelSelectorOptions(allow_invalid_label_value=True, allow_unknown_operator=True)
     assert told(selectors.validate_label_selector(selector, Path("s"), lenient)) == []
     assert len(told(selectors.validate_label_selector(selector, Path("s")))) == 2
-
-
-def test_field_selector_requirements() -> None:
-    def check(*, allow=False, **members: Any):
-        requirement = FieldSelectorRequirement(**members)
-        return told(selectors.validate_field_selector_requirement(requirement, Path("r"), allow_unknown_operator=allow))
-
-    assert check(key="any thing", operator="In", values=["-"]) == []
-    assert check(key="", operator="x") == [
-        "r.key: Required value: must be specified",
-        'r.operator: Invalid value: "x": not a valid selector operator',
-    ]
-    assert check(key="k", operator="x", allow=True) == []

@@ -17,12 +17,12 @@ import pytest
 _START_SECONDS: Final = 30
 
 
-def program() -> str:
-    """Return the path of etcd; skips the test if there is none."""
+def program(name: str = "etcd") -> str:
+    """Return the path of etcd, or of another program of etcd's; skips the test if there is none."""
     folder = os.environ.get("STEERSMAN_REFERENCE", "")
-    found = shutil.which("etcd", path=os.pathsep.join(filter(None, (folder, os.environ.get("PATH", "")))))
+    found = shutil.which(name, path=os.pathsep.join(filter(None, (folder, os.environ.get("PATH", "")))))
     if found is None:
-        pytest.skip("there is no etcd")
+        pytest.skip(f"there is no {name}: `make etcd` builds it")
     return found
 
 

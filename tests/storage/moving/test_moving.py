@@ -173,7 +173,7 @@ async def test_a_copy_is_not_complete_while_another_one_has_begun(
             await opened(etcd_process)
         found = (await other.state())[2]
         await other.mark()
-        with pytest.raises(StorageUnavailable, match="meanwhile"):
+        with pytest.raises(StorageUnavailable, match="in the meantime"):
             await other.claim(found)
     finally:
         other.close()

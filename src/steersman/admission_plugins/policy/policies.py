@@ -47,7 +47,7 @@ class Policy:
         self.spec: Final = spec
         self.fails_closed: Final = spec.failure_policy != "Ignore"
         self.namespace_selector, self.object_selector = _selectors(spec.match_constraints)
-        self.entry: Final = _policy_entry(self, spec.match_constraints, all_without_rules=True)
+        self.entry: Final = _policy_entry(self, spec.match_constraints)
         self.param_kind: Final = _param_kind(spec)
         self._rules: Any = None
 
@@ -80,7 +80,7 @@ class Binding:
         self.spec: Final = spec
         self.policy: Final = spec.policy_name
         self.namespace_selector, self.object_selector = _selectors(spec.match_resources)
-        self.entry: Final = _policy_entry(self, spec.match_resources, all_without_rules=True)
+        self.entry: Final = _policy_entry(self, spec.match_resources)
 
     @property
     def actions(self) -> Sequence[str]:
@@ -97,15 +97,15 @@ def _selectors(match: MatchResources | None) -> tuple[ParsedSelector, ParsedSele
     return parse_selector(match.namespace_selector), parse_selector(match.object_selector)
 
 
-def _policy_entry(value: E, match: MatchResources | None, *, all_without_rules: bool) -> Entry[E]:
+def _policy_entry(value: E, match: MatchResources | None) -> Entry[E]:
     if match is None:
-        return Entry(value, (), all_without_rules=all_without_rules)
+        return Entry(value, (), all_without_rules=True)
     return Entry(
         value,
         tuple(match.resource_rules),
         tuple(match.exclude_resource_rules),
         equivalent=match.match_policy == "Equivalent",
-        all_without_rules=all_without_rules,
+        all_without_rules=True,
     )
 
 

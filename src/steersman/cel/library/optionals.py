@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.cel.ast import (
-    UNUSED_VARIABLE,
     Call,
-    Comprehension,
-    CreateList,
     Expr,
-    Ident,
-    Literal,
     Operator,
     copy_expr,
 )
 from steersman.cel.environment import Library, Overload
-from steersman.cel.macros import variable_name
+from steersman.cel.macros import bind, variable_name
 from steersman.cel.types import BOOL, DYN, INT, OPTIONAL_NAME, STRING, list_of, map_of, opaque, optional_of, type_param
 from steersman.cel.values import NONE, Duration, EvaluationError, Optional, Record, UInt, is_map
 
@@ -59,18 +54,7 @@ def _unwrap(values: Any) -> list[Any]:
 
 def _mapped(offset: int, name: str, target: Expr, transform: Expr) -> Expr:
     """Return the transformation of the value of an optional target."""
-    value = Call(offset, "value", copy_expr(target), [])
-    return Comprehension(
-        offset,
-        CreateList(offset, []),
-        UNUSED_VARIABLE,
-        "",
-        name,
-        value,
-        Literal(offset, False),
-        Ident(offset, name),
-        transform,
-    )
+    return bind(offset, name, Call(offset, "value", copy_expr(target), []), transform)
 
 
 def _where_present(offset: int, target: Expr, value: Expr) -> Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Coroutine
 from typing import Final
 
@@ -11,12 +12,12 @@ from steersman.controlplane.addresses import Address, cannot_listen, check_port
 from steersman.controlplane.data_folder import make_data_folder, open_own_storage
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.workers import messages
-from steersman.controlplane.workers.handover import Handover
 from steersman.controlplane.workers.messages import WorkerSettings, share
 from steersman.controlplane.workers.own_series import own_series
 from steersman.controlplane.workers.process import WorkerProcess
 from steersman.controlplane.workers.sums import Sums
 from steersman.machinery.shared_words import SharedWords
+from steersman.net.accept_loop import AcceptLoop
 from steersman.net.log_levels import NOTICE
 from steersman.net.server import listening_socket
 from steersman.storage.interface import Storage
@@ -54,7 +55,7 @@ class Owner:
         self._words: SharedWords | None = None
         self._storage: Storage | None = None
         self._server: StorageServer | None = None
-        self._handover: Handover | None = None
+        self._accepting: AcceptLoop | None = None
         self._port = options.secure_port
         self._processes: list[WorkerProcess] = []
         self._failures: dict[int, int] = {}
@@ -99,9 +100,9 @@ class Owner:
             listener = listening_socket(
                 options.bind_address, options.secure_port, shares_port=options.permit_port_sharing
             )
-            self._handover = Handover(listener, lambda: self._processes)
+            self._accepting = AcceptLoop(asyncio.get_running_loop(), listener, self._hand_over)
             self._port = int(listener.getsockname()[1])
-            self._handover.start()
+            self._accepting.start()
         except OSError as error:
             raise cannot_listen(options, error) from None
         first = await self._started(0)
@@ -126,9 +127,7 @@ class Owner:
             each.end()
         if delay:
             await asyncio.sleep(delay)
-        if self._handover is not None:
-            self._handover.stop()
-            self._handover = None
+        self._stop_accepting()
         await asyncio.gather(*(self._wait_for_end(each, _LONGEST_END + delay) for each in self._processes))
         await self._release()
 
@@ -143,14 +142,28 @@ class Owner:
             await process.gone.wait()
 
     async def _release(self) -> None:
-        if self._handover is not None:
-            self._handover.stop()
+        self._stop_accepting()
         if self._server is not None:
             await self._server.stop()
         if self._storage is not None:
             await self._storage.close()
         if self._words is not None:
             self._words.close()
+
+    # Connections
+
+    def _hand_over(self, sock: socket.socket) -> None:
+        """Pass a connection to the worker with the fewest connections, or back to the accept loop if none takes it."""
+        ready = sorted((each for each in self._processes if each.accepts_connections), key=lambda each: each.open)
+        if any(each.hand(sock.fileno()) for each in ready):
+            sock.close()
+        elif self._accepting is not None:
+            self._accepting.give_back(sock)
+
+    def _stop_accepting(self) -> None:
+        if self._accepting is not None:
+            self._accepting.close()
+            self._accepting = None
 
     # Workers
 

@@ -33,17 +33,13 @@ _OUT_OF_RANGE: Final = -(2**63)
 """The result on amd64 of converting a float64 that does not fit into an int64."""
 
 
-def from_unstructured(cls: type[T], data: dict[str, Any]) -> T:
-    """Return an object of `cls`, a generated class, from data under wire names; unknown fields are dropped.
+def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Decoded[T]:
+    """Return an object of `cls`, a generated class, from data under wire names, with sorted warnings about unknown
+    fields.
 
     Raw JSON parts have their keys sorted. Raises DecodeError at the first value, in the order of the Go type, that does
     not fit its field.
     """
-    return from_unstructured_with_validation(cls, data).obj
-
-
-def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Decoded[T]:
-    """Return an object as `from_unstructured` does, with sorted warnings about unknown fields."""
     try:
         marshaled = _marshaled(data)
     except RecursionError:

@@ -237,14 +237,6 @@ def from_v1(hpa: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
     )
 
 
-def without_annotations(hpa: v2.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
-    """Return a v2 object without the annotations that only v1 uses; v2 never shows them."""
-    annotations = _without(hpa.metadata.annotations)
-    if len(annotations) == len(hpa.metadata.annotations):
-        return hpa
-    return msgspec.structs.replace(hpa, metadata=_annotated(hpa.metadata, annotations))
-
-
 def _annotated(metadata: ObjectMeta, annotations: dict[str, str]) -> ObjectMeta:
     return msgspec.structs.replace(metadata, annotations=annotations)
 

@@ -256,11 +256,6 @@ def invalid(path: Path, value: Any, detail: str) -> FieldError:
     return FieldError(INVALID, str(path), value, detail)
 
 
-def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
-    """Return the error of a value of the wrong type."""
-    return FieldError(TYPE_INVALID, str(path), value, detail)
-
-
 def not_supported(path: Path, value: Any, supported: Iterable[str]) -> FieldError:
     """Return the error of a value that is not among the `supported` ones."""
     names = ", ".join(quote(each) for each in supported)
@@ -288,15 +283,6 @@ def too_long(path: Path, maximum: int) -> FieldError:
     A `maximum` below 0 leaves the number out of the message.
     """
     detail = f"may not be more than {_counted(maximum, 'byte')}" if maximum >= 0 else "value is too long"
-    return FieldError(TOO_LONG, str(path), "", detail)
-
-
-def too_long_characters(path: Path, maximum: int) -> FieldError:
-    """Return the error of a text of more than `maximum` characters.
-
-    A `maximum` below 0 leaves the number out of the message.
-    """
-    detail = f"may not be more than {_counted(maximum, 'character')}" if maximum >= 0 else "value is too long"
     return FieldError(TOO_LONG, str(path), "", detail)
 
 

@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from steersman.machinery.selectors.conjunction import Conjunction
+
 Fields = Mapping[str, str]
 Predicate = Callable[[Fields], bool]
 Transform = Callable[[str, str], tuple[str, str]]
@@ -41,27 +43,17 @@ class Requirement(Struct, frozen=True):
         return lambda fields: fields.get(field, "") != value
 
 
-class Selector:
-    """A conjunction of requirements. `matches(fields)` returns True if fields meet them all.
+class Selector(Conjunction[Requirement]):
+    """A conjunction of requirements. `matches(fields)` returns True if fields meet them all."""
 
-    `selectable` is False only for the selector that matches nothing.
-    """
-
-    __slots__ = ("matches", "requirements", "selectable")
+    __slots__ = ("matches",)
 
     matches: Predicate
-    requirements: tuple[Requirement, ...]
-    selectable: bool
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, selectable: bool = True) -> None:
         self.requirements = tuple(requirements)
         self.selectable = selectable
         self.matches = _conjunction(self.requirements) if selectable else _nothing
-
-    @property
-    def empty(self) -> bool:
-        """Return True if the selector matches every object."""
-        return self.selectable and not self.requirements
 
     def requires_exact_match(self, field: str) -> str | None:
         """Return the only value that `field` may have, None if the selector does not restrict it to one."""
@@ -73,20 +65,6 @@ class Selector:
     def transform(self, function: Transform) -> Selector:
         """Return a selector whose fields and values have gone through `function`, which may raise."""
         return Selector(_transformed(self.requirements, function)) if self.selectable else self
-
-    def __str__(self) -> str:
-        return ",".join(map(str, self.requirements))
-
-    def __repr__(self) -> str:
-        return f"Selector({str(self)!r})" if self.selectable else "NOTHING"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Selector):
-            return NotImplemented
-        return (self.requirements, self.selectable) == (other.requirements, other.selectable)
-
-    def __hash__(self) -> int:
-        return hash((self.requirements, self.selectable))
 
 
 def _transformed(requirements: Iterable[Requirement], function: Transform) -> Iterator[Requirement]:
@@ -156,13 +134,6 @@ NOTHING: Final = Selector(selectable=False)
 def one_term_equal_selector(field: str, value: str) -> Selector:
     """Return a selector of objects with `value` in `field`."""
     return Selector((Requirement(field, EQUALS, value),))
-
-
-def and_selectors(*selectors: Selector) -> Selector:
-    """Return a selector of objects that match all of these."""
-    if not all(selector.selectable for selector in selectors):
-        return NOTHING
-    return Selector(requirement for selector in selectors for requirement in selector.requirements)
 
 
 _ESCAPES: Final = str.maketrans({"\\": r"\\", ",": r"\,", "=": r"\="})

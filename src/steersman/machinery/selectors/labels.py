@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from steersman.machinery.errors import field
+from steersman.machinery.selectors.conjunction import Conjunction
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 from steersman.net.ascii import is_digits
 from steersman.work.offloading import expect_offloading
@@ -157,17 +158,12 @@ _MANY: Final = 1_000
 """The number of requirements from which a selector must be built in a worker thread."""
 
 
-class Selector:
-    """A conjunction of requirements, sorted by key. `matches(labels)` returns True if labels meet them all.
+class Selector(Conjunction[Requirement]):
+    """A conjunction of requirements, sorted by key. `matches(labels)` returns True if labels meet them all."""
 
-    `selectable` is False only for the selector that matches nothing.
-    """
-
-    __slots__ = ("matches", "requirements", "selectable")
+    __slots__ = ("matches",)
 
     matches: Predicate
-    requirements: tuple[Requirement, ...]
-    selectable: bool
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, selectable: bool = True) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
@@ -175,11 +171,6 @@ class Selector:
             expect_offloading()
         self.selectable = selectable
         self.matches = _conjunction(self.requirements) if selectable else _nothing
-
-    @property
-    def empty(self) -> bool:
-        """Return True if the selector matches every object."""
-        return self.selectable and not self.requirements
 
     def add(self, *requirements: Requirement) -> Selector:
         """Return a selector with these requirements added."""
@@ -192,20 +183,6 @@ class Selector:
                 exact = requirement.operator in (EQUALS, DOUBLE_EQUALS, IN) and len(requirement.values) == 1
                 return requirement.values[0] if exact else None
         return None
-
-    def __str__(self) -> str:
-        return ",".join(map(str, self.requirements))
-
-    def __repr__(self) -> str:
-        return f"Selector({str(self)!r})" if self.selectable else "NOTHING"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Selector):
-            return NotImplemented
-        return (self.requirements, self.selectable) == (other.requirements, other.selectable)
-
-    def __hash__(self) -> int:
-        return hash((self.requirements, self.selectable))
 
 
 def _everything(labels: Labels) -> bool:
@@ -330,11 +307,6 @@ NOTHING: Final = Selector(selectable=False)
 def selector_from_set(labels: Labels) -> Selector:
     """Return a selector of objects that have all these labels, without validation."""
     return Selector(Requirement(key, EQUALS, (value,)) for key, value in labels.items())
-
-
-def validated_selector_from_set(labels: Labels) -> Selector:
-    """Return a selector of objects that have all these labels. Raises SelectorError for an invalid label."""
-    return Selector(new_requirement(key, EQUALS, (value,)) for key, value in labels.items())
 
 
 def from_label_selector(selector: LabelSelector | None) -> Selector:

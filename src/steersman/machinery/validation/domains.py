@@ -14,7 +14,6 @@ from steersman.machinery.validation.formats import (
     characters,
     is_dns1123_label,
     is_dns1123_subdomain,
-    is_qualified_name,
     regex_error,
 )
 
@@ -63,15 +62,3 @@ def is_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
         yield field.invalid(path, host, message)
     if not _is_http_path(rest):
         yield field.invalid(path, rest, regex_error("Invalid path", _HTTP_PATH))
-
-
-def is_domain_prefixed_key(value: str, path: Path) -> Iterator[FieldError]:
-    """Validate a domain, a slash and a label's name: `acme.io/foo`."""
-    if not value:
-        yield field.required(path)
-        return
-    messages = is_qualified_name(value)
-    for message in messages:
-        yield field.invalid(path, value, message)
-    if not messages and "/" not in value:
-        yield field.invalid(path, value, 'must be a domain-prefixed key (such as "acme.io/foo")')

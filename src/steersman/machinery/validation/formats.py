@@ -32,7 +32,6 @@ _LABEL_VALUE: Final = f"({_QUALIFIED_NAME})?"
 _C_IDENTIFIER: Final = "[A-Za-z_][A-Za-z0-9_]*"
 _PERCENT: Final = "[0-9]+%"
 _HTTP_HEADER_NAME: Final = "[-A-Za-z0-9]+"
-_ENV_VAR_NAME: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 _CONFIG_MAP_KEY: Final = "[-._a-zA-Z0-9]+"
 
 _SUBDOMAIN_TEXT: Final = (
@@ -141,7 +140,6 @@ _is_usual_port_name: Final = _whole("(?!.{16})(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)
 """Fast patterns: these four match nearly all valid texts, including the check of their length."""
 _is_percent: Final = _whole(_PERCENT)
 _is_http_header_name: Final = characters(_HTTP_HEADER_NAME)
-_is_env_var_name: Final = characters(_ENV_VAR_NAME)
 _is_config_map_key: Final = characters(_CONFIG_MAP_KEY)
 is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
 """A matcher of most valid keys."""
@@ -204,14 +202,6 @@ _PERCENT_ERROR: Final = regex_error(
 )
 _HTTP_HEADER_NAME_ERROR: Final = regex_error(
     "a valid HTTP header must consist of alphanumeric characters or '-'", _HTTP_HEADER_NAME, "X-Header-Name"
-)
-_ENV_VAR_NAME_ERROR: Final = regex_error(
-    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
-    "and must not start with a digit",
-    _ENV_VAR_NAME,
-    "my.env-name",
-    "MY_ENV.NAME",
-    "MyEnvName1",
 )
 _RELAXED_ENV_VAR_NAME_ERROR: Final = (
     "a valid environment variable name must consist only of printable ASCII characters other than '='"
@@ -402,12 +392,6 @@ def is_valid_percent(value: str) -> list[str]:
 def is_http_header_name(value: str) -> list[str]:
     """Check the name of an HTTP header, by stricter rules than RFC 7230."""
     return [] if _is_http_header_name(value) else [_HTTP_HEADER_NAME_ERROR]
-
-
-def is_env_var_name(value: str) -> list[str]:
-    """Check the name of an environment variable by the old, strict rules."""
-    errors = [] if _is_env_var_name(value) else [_ENV_VAR_NAME_ERROR]
-    return errors + _parent_directory_errors(value)
 
 
 def is_relaxed_env_var_name(value: str) -> list[str]:

@@ -1,11 +1,11 @@
-"""Validators of single values that many kinds have: formats, names, enumerations, ranges, immutability."""
+"""Validators of single values that many kinds have: formats, names, enumerations, ranges, immutability, uniqueness."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, TypeVar
 
-from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain, is_qualified_name
 
 FIELD_IMMUTABLE: Final = "field is immutable"
@@ -71,6 +71,14 @@ def validate_immutable(new: Any, old: Any, path: Path) -> Iterable[FieldError]:
     if new == old or (_is_empty(new) and _is_empty(old)):
         return ()
     return (invalid(path, None if _is_empty(new) else new, FIELD_IMMUTABLE),)
+
+
+def validate_unique(value: Any, seen: set[Any], path: Path) -> Iterable[FieldError]:
+    """Validate a value that may occur once in a list, and add it to the values `seen` before it."""
+    if value in seen:
+        return (duplicate(path, value),)
+    seen.add(value)
+    return ()
 
 
 def _is_empty(value: Any) -> bool:

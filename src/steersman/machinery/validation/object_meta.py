@@ -16,7 +16,6 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import (
     are_known_qualified_names,
     are_usual_labels,
-    is_dns1035_label,
     is_dns1123_label,
     is_dns1123_subdomain,
     is_path_segment_name,
@@ -76,7 +75,6 @@ def _with_prefixes(check: Callable[[str], list[str]]) -> NameValidator:
 
 name_is_dns_subdomain: Final = _with_prefixes(is_dns1123_subdomain)
 name_is_dns_label: Final = _with_prefixes(is_dns1123_label)
-name_is_dns1035_label: Final = _with_prefixes(is_dns1035_label)
 validate_namespace_name: Final = name_is_dns_label
 validate_service_account_name: Final = name_is_dns_subdomain
 

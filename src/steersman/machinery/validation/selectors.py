@@ -78,15 +78,6 @@ def validate_label_selector_requirement(
             yield field.invalid((path / "values")[index], value, message)
 
 
-def validate_field_selector_requirement(
-    requirement: FieldSelectorRequirement, path: Path, *, allow_unknown_operator: bool = False
-) -> Iterator[FieldError]:
-    """Validate one requirement of an access review's field selector."""
-    if not requirement.key:
-        yield field.required(path / "key", "must be specified")
-    yield from _validate_operator(requirement, path, allow_unknown=allow_unknown_operator)
-
-
 def _validate_operator(
     requirement: LabelSelectorRequirement | FieldSelectorRequirement, path: Path, *, allow_unknown: bool
 ) -> Iterator[FieldError]:

@@ -9,7 +9,6 @@ import os
 import re
 import socket
 import ssl
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from ipaddress import IPv4Address
 from typing import Final, cast
@@ -17,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from steersman.net.ascii import lower
 from steersman.net.pipe import join
+from steersman.net.receiving_protocol import ReceivingProtocol
 from steersman.net.upgrade import UpgradedConnection
 from steersman.work.offloading import offload_if
 
@@ -29,7 +29,6 @@ HINT_SECONDS: Final = 30.0
 TLS_SHUTDOWN_TIMEOUT: Final = 5.0
 """Seconds allowed for flushing written bytes at the end of TLS; input is discarded meanwhile."""
 _WRITE_HIGH_WATER: Final = 256 << 10
-_READ_BYTES: Final = 256 << 10
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
 """OpenSSL's verification codes for a certificate chain that leads to no known authority."""
 _OUT_OF_DATE: Final = frozenset({9, 10})
@@ -66,38 +65,6 @@ class RefusedCertificate(DialError):
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.code = code
-
-
-class ReceivingProtocol(asyncio.BufferedProtocol):
-    """A protocol that receives bytes by way of one buffer shared by all connections of a thread.
-
-    With a plain Protocol, TLS would allocate and shrink 256 KB for every read. The event loop calls `get_buffer` and
-    `buffer_updated` without a switch between them, and `buffer_updated` copies the bytes first, so that one buffer is
-    enough.
-    """
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer that the event loop reads into."""
-        return _read_buffer()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Pass on the bytes that the event loop has read."""
-        self.receive(_read_buffer()[:nbytes].tobytes())
-
-    def receive(self, data: bytes) -> None:
-        """Process received bytes."""
-        raise NotImplementedError
-
-
-_of_thread: Final = threading.local()
-
-
-def _read_buffer() -> memoryview:
-    try:
-        buffer: memoryview = _of_thread.buffer
-    except AttributeError:
-        buffer = _of_thread.buffer = memoryview(bytearray(_READ_BYTES))
-    return buffer
 
 
 class Dialed(ReceivingProtocol):
@@ -163,7 +130,7 @@ class Dialed(ReceivingProtocol):
         self.connection.secured(transport)
         self._transport = transport  # a second TLS session may run inside this one
 
-    def receive(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         assert self.connection is not None
         self._spoke = True
         self.connection.feed(data)

@@ -94,7 +94,6 @@ unpack_head: Final = _HEAD.unpack_from
 _WINDOW_UPDATE: Final = Struct(">IBII").pack
 _SETTING: Final = Struct(">HI")
 _GOAWAY: Final = Struct(">II").pack
-UINT32: Final = Struct(">I")
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:

@@ -67,6 +67,8 @@ class Shell(Expansion):
         super().__init__(world, depth)
         self._replaced: dict[str, Function | None] | None = None
         """Functions to restore at the end of the current subshell, None for a new name; None outside of subshells."""
+        self.process_traps: Final = self.traps
+        """Traps outside of subshells, which are those for signals to the shell's process."""
         self.inner: Shell | None = None
         """The shell that the command starts, if the command is a shell."""
 
@@ -148,7 +150,7 @@ class Shell(Expansion):
             code = yield from self.parsed(script)
         except Exit as end:
             code = end.code
-        return (yield from self.run_last_trap("EXIT", code))
+        return (yield from self.run_exit_trap(code))
 
     def parsed(self, script: Script) -> Execution:
         """Run a parsed script, or a line of a shell that reads its commands. Raises Exit."""
@@ -163,9 +165,9 @@ class Shell(Expansion):
             return 0
         return 2
 
-    def run_last_trap(self, signal: str, code: int) -> Execution:
-        """Run the command of a trap, after which the shell ends. Return its exit code."""
-        ended = yield from self._run_trap(signal, code)
+    def run_exit_trap(self, code: int) -> Execution:
+        """Run the command of the trap for EXIT, at the end of a shell. Return the exit code."""
+        ended = yield from self._run_trap("EXIT", code)
         return code if ended is None else ended
 
     def run_termination_trap(self) -> Work[int | None]:
@@ -173,8 +175,12 @@ class Shell(Expansion):
 
         Return the exit code; None if there is no trap or the shell goes on.
         """
-        code = yield from self._run_trap("TERM", TERMINATED)
-        return None if code is None else (yield from self.run_last_trap("EXIT", code))
+        inside, self.traps = self.traps, self.process_traps
+        try:
+            code = yield from self._run_trap("TERM", TERMINATED)
+            return None if code is None else (yield from self.run_exit_trap(code))
+        finally:
+            self.traps = inside
 
     def _run_trap(self, signal: str, code: int) -> Work[int | None]:
         """Run the command of a trap. Return the exit code if the command ends the shell, otherwise None."""
@@ -218,14 +224,12 @@ class Shell(Expansion):
     def _in_background(self, pipeline: Pipeline) -> Execution:
         """Run the part of a background job before it waits; the wait is counted for `wait`, the rest is not run."""
         passed = self.passed
-        execution = self._pipeline(pipeline)
+        execution = self._subshell(self._pipeline(pipeline))
         answer: Answer = None
         while True:
             try:
                 effect = execution.send(answer)
             except StopIteration:
-                break
-            except Exit:
                 break
             if isinstance(effect, Wait) and effect.seconds > 0:
                 self.background = max(self.background, effect.seconds)
@@ -240,6 +244,8 @@ class Shell(Expansion):
         code = 0
         for number, command in enumerate(pipeline.commands):
             execution = self._command(command)
+            if len(pipeline.commands) > 1:
+                execution = self._subshell(execution)
             if data is not None:
                 execution = with_input(execution, bytes(data.data))
             if number < len(pipeline.commands) - 1:
@@ -258,8 +264,8 @@ class Shell(Expansion):
             case Redirected():
                 return (yield from self._run_redirected(self._command(command.command), command.redirects))
             case Group():
-                run = self._subshell if command.is_subshell else self._group
-                return (yield from run(command))
+                execution = self.run_script(command.script)
+                return (yield from self._subshell(execution) if command.is_subshell else execution)
             case Loop():
                 return (yield from self._loop(command))
             case For():
@@ -300,22 +306,27 @@ class Shell(Expansion):
         finally:
             self.fails_at_once = before
 
-    def _group(self, group: Group) -> Execution:
-        return (yield from self.run_script(group.script))
+    def _subshell(self, execution: Execution) -> Execution:
+        """Run `execution` in a subshell, which begins without traps, and whose trap for EXIT runs at its end.
 
-    def _subshell(self, group: Group) -> Execution:
-        """Run a script in a subshell, after which variables, functions, arguments, the working directory and `set -e`
-        are restored.
+        Variables, functions, arguments, traps, the working directory and `set -e` are restored afterwards.
         """
         folder, changes = self.world.folder, self.world.watch_variables()
         given, fails_at_once = self.given, self.fails_at_once
         replaced: dict[str, Function | None] = {}
         outer, self._replaced = self._replaced, replaced
+        traps, self.traps = self.traps, {}
         try:
-            return (yield from self.run_script(group.script))
-        except Exit as end:
-            return end.code
+            try:
+                code = yield from execution
+            except Exit as end:
+                code = end.code
+            except Break:
+                code = 0
+            return (yield from self.run_exit_trap(code))
         finally:
+            self.forget_traps()
+            self.traps = traps
             self._replaced = outer
             self._restore_functions(replaced)
             self.given, self.fails_at_once = given, fails_at_once
@@ -503,7 +514,7 @@ class Shell(Expansion):
         inner.functions, inner.given, inner.name = self.functions, self.given, self.name
         inner.code = self.code
         try:
-            self.code = yield from capture_output(inner._subshell(Group(output.script, is_subshell=True)), taken)
+            self.code = yield from capture_output(inner._subshell(inner.run_script(output.script)), taken)
         finally:
             inner.forget_traps()
         self.passed += inner.passed
@@ -534,7 +545,7 @@ def _lines(shell: Shell) -> Execution:
             yield Write(2, f"{shell.world.folder} # ".encode(errors="replace"))
         line = yield ReadLine()
         if not isinstance(line, bytes):
-            return (yield from shell.run_last_trap("EXIT", shell.code))
+            return (yield from shell.run_exit_trap(shell.code))
         yield from shell.world.spend(len(line), steps=1)
         try:
             script = yield from _line(shell, line.decode(errors="replace"))
@@ -545,7 +556,7 @@ def _lines(shell: Shell) -> Execution:
         try:
             yield from shell.parsed(script)
         except Exit as end:
-            return (yield from shell.run_last_trap("EXIT", end.code))
+            return (yield from shell.run_exit_trap(end.code))
 
 
 def _line(shell: Shell, text: str) -> Work[Script]:

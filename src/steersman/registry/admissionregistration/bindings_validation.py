@@ -13,13 +13,18 @@ from steersman.api.admissionregistration.v1 import (
 from steersman.machinery.errors.field import (
     FieldError,
     Path,
-    duplicate,
     forbidden,
     invalid,
     required,
 )
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
-from steersman.machinery.validation.leaves import validate_choice, validate_required, validate_supported, validate_with
+from steersman.machinery.validation.leaves import (
+    validate_choice,
+    validate_required,
+    validate_supported,
+    validate_unique,
+    validate_with,
+)
 from steersman.machinery.validation.selectors import validate_label_selector
 from steersman.registry.admissionregistration.match_validation import (
     validate_match_resources,
@@ -68,9 +73,7 @@ def _validate_actions(actions: Sequence[str], path: Path) -> Iterator[FieldError
     seen: set[str] = set()
     for index, action in enumerate(paced(actions)):
         yield from validate_supported(action, _ACTIONS, path[index])
-        if action in seen:
-            yield duplicate(path[index], action)
-        seen.add(action)
+        yield from validate_unique(action, seen, path[index])
     if "Deny" in seen and "Warn" in seen:
         detail = (
             "must not contain both Deny and Warn (repeating the same validation failure information in the API "

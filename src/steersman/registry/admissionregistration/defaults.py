@@ -6,9 +6,13 @@ from typing import Final
 
 from steersman.api.admissionregistration.v1 import (
     MatchResources,
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
     MutatingWebhook,
     NamedRuleWithOperations,
     RuleWithOperations,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
     ValidatingWebhook,
 )
 from steersman.api.meta.v1 import LabelSelector
@@ -35,7 +39,19 @@ def set_webhook_defaults(webhook: MutatingWebhook | ValidatingWebhook) -> None:
         _set_rule_defaults(rule)
 
 
-def set_match_defaults(match: MatchResources | None) -> None:
+def set_policy_defaults(policy: MutatingAdmissionPolicy | ValidatingAdmissionPolicy) -> None:
+    """Set the defaults of a policy, which fails closed."""
+    if policy.spec.failure_policy is None:
+        policy.spec.failure_policy = "Fail"
+    _set_match_defaults(policy.spec.match_constraints)
+
+
+def set_binding_defaults(binding: MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding) -> None:
+    """Set the defaults of the match resources of a binding."""
+    _set_match_defaults(binding.spec.match_resources)
+
+
+def _set_match_defaults(match: MatchResources | None) -> None:
     """Set the defaults of match resources: all objects that the rules match, in any version."""
     if match is None:
         return

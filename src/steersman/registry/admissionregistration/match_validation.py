@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.admissionregistration.v1 import MatchResources, NamedRuleWithOperations
-from steersman.machinery.errors.field import FieldError, Path, duplicate, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, not_supported, required
 from steersman.machinery.validation.formats import is_path_segment_name
-from steersman.machinery.validation.leaves import validate_supported, validate_with
+from steersman.machinery.validation.leaves import validate_supported, validate_unique, validate_with
 from steersman.machinery.validation.selectors import validate_label_selector
 from steersman.registry.admissionregistration.rule_validation import validate_rule
 from steersman.work.threads import paced
@@ -50,9 +50,7 @@ def _validate_named_rule(rule: NamedRuleWithOperations, path: Path) -> Iterator[
     for index, name in enumerate(paced(rule.resource_names)):
         at = (path / "resourceNames")[index]
         yield from validate_with(is_path_segment_name, name, at)
-        if name in names:
-            yield duplicate(at, name)
-        names.add(name)
+        yield from validate_unique(name, names, at)
     yield from validate_rule(rule, path)
 
 

@@ -6,29 +6,17 @@ from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicy
 from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
-from steersman.registry.admissionregistration.defaults import set_match_defaults
+from steersman.registry.admissionregistration.defaults import set_policy_defaults
 from steersman.registry.admissionregistration.policy_inquiry import InquiryStrategy, mutating_policies
 from steersman.rest.resource import AGE, Column, Resource
 
-
-def set_defaults(policy: MutatingAdmissionPolicy) -> None:
-    """Set the defaults of a policy, which fails closed."""
-    if policy.spec.failure_policy is None:
-        policy.spec.failure_policy = "Fail"
-    set_match_defaults(policy.spec.match_constraints)
-
-
-class MutatingAdmissionPolicyStrategy(InquiryStrategy[MutatingAdmissionPolicy]):
-    bumps_generation_on = ("spec",)
-
-
 MUTATING_ADMISSION_POLICIES = Resource(
-    kind=built_in(MutatingAdmissionPolicy, default=set_defaults),
+    kind=built_in(MutatingAdmissionPolicy, default=set_policy_defaults),
     plural="mutatingadmissionpolicies",
     stored_as="admissionregistration.k8s.io/v1beta1",
     namespaced=False,
     categories=("api-extensions",),
-    strategy=MutatingAdmissionPolicyStrategy(),
+    strategy=InquiryStrategy[MutatingAdmissionPolicy](),
     inquiry=mutating_policies,
     name_validator=name_is_dns_subdomain,
     columns=(

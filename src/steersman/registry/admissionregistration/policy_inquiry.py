@@ -57,6 +57,7 @@ class InquiryStrategy(Strategy[T], Generic[T]):
     """The base of the strategies of policies and bindings, whose errors an Inquiry has found."""
 
     allow_unconditional_update = False
+    bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, obj: T) -> Iterator[FieldError]:
         errors: Sequence[FieldError] = ctx.inquiry_result
@@ -65,11 +66,8 @@ class InquiryStrategy(Strategy[T], Generic[T]):
     def validate_update(self, ctx: Context, new: T, old: T) -> Iterator[FieldError]:
         return self.validate(ctx, new)
 
-    def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: T) -> Iterator[str]:
         return name_warnings(obj.metadata.name)
-
-    def warnings_on_update(self, ctx: Context, new: T, old: T) -> Iterator[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 class _ParamAuthorization:

@@ -28,7 +28,7 @@ from steersman.api.admissionregistration.v1 import (
 from steersman.cel.environment import Environment
 from steersman.cel.names import RESERVED
 from steersman.cel.types import Type
-from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.validation.formats import (
     byte_length,
@@ -36,7 +36,7 @@ from steersman.machinery.validation.formats import (
     is_dns1123_subdomain,
     is_qualified_name,
 )
-from steersman.machinery.validation.leaves import validate_choice, validate_with
+from steersman.machinery.validation.leaves import validate_choice, validate_unique, validate_with
 from steersman.registry.admissionregistration.match_validation import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -146,9 +146,7 @@ def validate_validating(
     keys: set[str] = set()
     for index, annotation in enumerate(spec.audit_annotations):
         yield from _validate_annotation(policy.metadata.name, annotation, names, path[index])
-        if annotation.key in keys:
-            yield duplicate(path[index] / "key", annotation.key)
-        keys.add(annotation.key)
+        yield from validate_unique(annotation.key, keys, path[index] / "key")
 
 
 def _message_form(annotation: AuditAnnotation) -> dict[str, Any]:

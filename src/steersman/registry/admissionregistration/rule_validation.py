@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from steersman.api.admissionregistration.v1 import NamedRuleWithOperations, RuleWithOperations
@@ -15,16 +15,14 @@ _ANY: Final = "*"
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 
 
-def validate_rule(
-    rule: RuleWithOperations | NamedRuleWithOperations, path: Path, operations: Collection[str] = OPERATIONS
-) -> Iterator[FieldError]:
-    """Validate a rule; `operations` are the allowed operations."""
+def validate_rule(rule: RuleWithOperations | NamedRuleWithOperations, path: Path) -> Iterator[FieldError]:
+    """Validate a rule."""
     given = rule.operations
     if not given:
         yield required(path / "operations")
     yield from _alone(given, path / "operations", "operations")
     for index, operation in enumerate(given):
-        yield from validate_supported(operation, operations, (path / "operations")[index])
+        yield from validate_supported(operation, OPERATIONS, (path / "operations")[index])
     if not rule.api_groups:
         yield required(path / "apiGroups")
     yield from _alone(rule.api_groups, path / "apiGroups", "API groups")

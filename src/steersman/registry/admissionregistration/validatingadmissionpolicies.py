@@ -12,7 +12,7 @@ from steersman.machinery.json_path.parser import JSONPathError, parse
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
-from steersman.registry.admissionregistration.defaults import set_match_defaults
+from steersman.registry.admissionregistration.defaults import set_policy_defaults
 from steersman.registry.admissionregistration.policy_inquiry import InquiryStrategy, validating_policies
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -37,16 +37,8 @@ def validate_status(status: ValidatingAdmissionPolicyStatus, path: Path) -> Iter
     yield from validate_conditions(status.conditions, path / "conditions")
 
 
-def set_defaults(policy: ValidatingAdmissionPolicy) -> None:
-    """Set the defaults of a policy, which fails closed."""
-    if policy.spec.failure_policy is None:
-        policy.spec.failure_policy = "Fail"
-    set_match_defaults(policy.spec.match_constraints)
-
-
 class ValidatingAdmissionPolicyStrategy(InquiryStrategy[ValidatingAdmissionPolicy]):
     resets = ("status",)
-    bumps_generation_on = ("spec",)
 
 
 class ValidatingAdmissionPolicyStatusStrategy(StatusStrategy[ValidatingAdmissionPolicy]):
@@ -59,7 +51,7 @@ class ValidatingAdmissionPolicyStatusStrategy(StatusStrategy[ValidatingAdmission
 
 
 VALIDATING_ADMISSION_POLICIES = Resource(
-    kind=built_in(ValidatingAdmissionPolicy, default=set_defaults),
+    kind=built_in(ValidatingAdmissionPolicy, default=set_policy_defaults),
     plural="validatingadmissionpolicies",
     namespaced=False,
     categories=("api-extensions",),

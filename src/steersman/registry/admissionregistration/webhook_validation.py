@@ -17,8 +17,9 @@ from steersman.api.admissionregistration.v1 import (
     ValidatingWebhook,
     ValidatingWebhookConfiguration,
 )
-from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.domains import is_fully_qualified_name
+from steersman.machinery.validation.leaves import validate_unique
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
 from steersman.registry.admissionregistration.defaults import HTTPS_PORT
 from steersman.registry.admissionregistration.rule_validation import validate_rule
@@ -91,9 +92,7 @@ def _validate(webhooks: Sequence[Webhook], rules: _Rules) -> Iterator[FieldError
         where = path / "admissionReviewVersions"
         yield from validate_review_versions(versions, where, missing=_MISSING, any_version=not rules.known_version)
         if rules.unique_names and webhook.name:
-            if webhook.name in names:
-                yield duplicate(path / "name", webhook.name)
-            names.add(webhook.name)
+            yield from validate_unique(webhook.name, names, path / "name")
 
 
 def _validate_webhook(webhook: Webhook, rules: _Rules, path: Path) -> Iterator[FieldError]:

@@ -12,7 +12,7 @@ from steersman.api.apiserverinternal.v1alpha1 import (
     StorageVersionStatus,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.formats import (
     EMPTY_ERROR,
     is_dns1035_label,
@@ -20,7 +20,7 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     regex_error,
 )
-from steersman.machinery.validation.leaves import validate_with
+from steersman.machinery.validation.leaves import validate_unique, validate_with
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -127,9 +127,7 @@ def _validate_status(status: StorageVersionStatus) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, server in enumerate(status.storage_versions):
         path = (_STATUS / "storageVersions")[index]
-        if server.api_server_id in seen:
-            yield duplicate(path / "apiServerID", server.api_server_id)
-        seen.add(server.api_server_id)
+        yield from validate_unique(server.api_server_id, seen, path / "apiServerID")
         yield from _validate_server(server, path)
     yield from _validate_common(status)
     yield from _validate_conditions(status.conditions)

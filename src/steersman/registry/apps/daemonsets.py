@@ -9,7 +9,7 @@ from steersman.api.apps.v1 import DaemonSet, DaemonSetUpdateStrategy, RollingUpd
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.errors.go_numbers import parse_int
-from steersman.machinery.validation.leaves import validate_immutable, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import (
     STRICT,
@@ -132,6 +132,8 @@ def _validate(
 
 
 class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
+    immutable = ("spec/selector",)
+
     def prepare_for_create(self, ctx: Context, daemon_set: DaemonSet) -> None:
         super().prepare_for_create(ctx, daemon_set)
         daemon_set.metadata.annotations[TEMPLATE_GENERATION] = str(max(1, template_generation(daemon_set)))
@@ -148,7 +150,7 @@ class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
         new.metadata.annotations[TEMPLATE_GENERATION] = str(generation)
 
     def validate_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> Iterator[FieldError]:
-        yield from validate_immutable(new.spec.selector, old.spec.selector, Path("spec", "selector"))
+        yield from super().validate_update(ctx, new, old)
         tolerant = label_selector_has_invalid_label_value(old.spec.selector)
         selector_options = LabelSelectorOptions(allow_invalid_label_value=tolerant)
         yield from _validate(new, self.template_options(old.spec.template), selector_options)

@@ -11,10 +11,10 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
-from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_immutable, validate_nonnegative
+from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_nonnegative
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.apps.update_strategy import strategy_message_form
-from steersman.registry.pod_template.columns import container_columns, without_annotation
+from steersman.registry.pod_template.columns import READY, container_columns, without_annotation
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.workloads import (
@@ -24,8 +24,6 @@ from steersman.registry.pod_template.validation.workloads import (
 )
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    name_warnings,
-    template_warnings,
 )
 from steersman.registry.scale import SCALE
 from steersman.registry.validation.counts import (
@@ -147,23 +145,16 @@ def _validate_spec(deployment: Deployment, options: PodValidationOptions) -> Ite
 
 
 class DeploymentStrategy(WorkloadStrategy[Deployment]):
+    immutable = ("spec/selector",)
     # Annotations are copied to the ReplicaSets.
     bumps_generation_on = ("spec", "metadata/annotations")
 
     def validate(self, ctx: Context, deployment: Deployment) -> Iterator[FieldError]:
         return _validate_spec(deployment, self.template_options(None))
 
-    def warnings_on_create(self, ctx: Context, deployment: Deployment) -> Iterator[str]:
-        yield from name_warnings(deployment.metadata.name)
-        yield from template_warnings(deployment.spec.template)
-
     def validate_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[FieldError]:
         yield from _validate_spec(new, self.template_options(old.spec.template))
-        yield from validate_immutable(new.spec.selector, old.spec.selector, Path("spec", "selector"))
-
-    def warnings_on_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[str]:
-        if new.metadata.generation != old.metadata.generation:
-            yield from template_warnings(new.spec.template)
+        yield from super().validate_update(ctx, new, old)
 
 
 class DeploymentStatusStrategy(StatusStrategy[Deployment]):
@@ -193,11 +184,7 @@ DEPLOYMENTS = Resource(
     strategy=DeploymentStrategy(),
     name_validator=name_is_dns_subdomain,
     columns=(
-        Column(
-            "Ready",
-            lambda d: f"{d.status.ready_replicas}/{d.spec.replicas or 0}",
-            description="Number of the pod with ready state",
-        ),
+        READY,
         Column("Up-to-date", lambda d: d.status.updated_replicas),
         Column("Available", lambda d: d.status.available_replicas),
         AGE,

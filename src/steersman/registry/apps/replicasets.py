@@ -8,7 +8,7 @@ from typing import Final
 from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.validation.leaves import validate_immutable, validate_nonnegative
+from steersman.machinery.validation.leaves import validate_nonnegative
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.columns import label_selector_text
 from steersman.registry.pod_template.columns import container_columns
@@ -21,8 +21,6 @@ from steersman.registry.pod_template.validation.workloads import (
 )
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    name_warnings,
-    template_warnings,
 )
 from steersman.registry.scale import SCALE
 from steersman.registry.validation.counts import validate_at_most_replicas, validate_available, validate_counters
@@ -66,20 +64,14 @@ def _validate_spec(spec: ReplicaSetSpec, options: PodValidationOptions) -> Itera
 
 
 class ReplicaSetStrategy(WorkloadStrategy[ReplicaSet]):
+    immutable = ("spec/selector",)
+
     def validate(self, ctx: Context, replica_set: ReplicaSet) -> Iterator[FieldError]:
         return _validate_spec(replica_set.spec, self.template_options(None))
 
-    def warnings_on_create(self, ctx: Context, replica_set: ReplicaSet) -> Iterator[str]:
-        yield from name_warnings(replica_set.metadata.name)
-        yield from template_warnings(replica_set.spec.template)
-
     def validate_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> Iterator[FieldError]:
         yield from _validate_spec(new.spec, self.template_options(old.spec.template))
-        yield from validate_immutable(new.spec.selector, old.spec.selector, Path("spec", "selector"))
-
-    def warnings_on_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> Iterator[str]:
-        if new.metadata.generation != old.metadata.generation:
-            yield from template_warnings(new.spec.template)
+        yield from super().validate_update(ctx, new, old)
 
 
 class ReplicaSetStatusStrategy(StatusStrategy[ReplicaSet]):

@@ -23,7 +23,7 @@ from steersman.machinery.validation.leaves import validate_nonnegative, validate
 from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.apps.update_strategy import strategy_message_form
-from steersman.registry.pod_template.columns import container_columns
+from steersman.registry.pod_template.columns import READY, container_columns
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.claims import validate_claim_spec
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -48,7 +48,7 @@ from steersman.registry.validation.counts import (
     validate_int_or_percent,
 )
 from steersman.rest.context import Context
-from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.resource import AGE, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
 
 RETENTION_POLICIES: Final = ("Retain", "Delete")
@@ -288,11 +288,7 @@ STATEFUL_SETS = Resource(
     strategy=StatefulSetStrategy(),
     name_validator=name_is_dns_label,
     columns=(
-        Column(
-            "Ready",
-            lambda s: f"{s.status.ready_replicas}/{s.spec.replicas or 0}",
-            description="Number of the pod with ready state",
-        ),
+        READY,
         AGE,
         *container_columns(lambda s: s.spec.template),
     ),

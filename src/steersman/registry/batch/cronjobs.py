@@ -18,7 +18,7 @@ from steersman.registry.batch.jobs import job_spec_warnings, set_job_spec_defaul
 from steersman.registry.columns import label_selector_text
 from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.workload import WorkloadStrategy, name_warnings
+from steersman.registry.pod_template.workload import WorkloadStrategy
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
@@ -105,16 +105,14 @@ class CronJobStrategy(WorkloadStrategy[CronJob]):
         if len(cron_job.metadata.name) > MAX_NAME:
             yield invalid(Path("metadata", "name"), cron_job.metadata.name, "must be no more than 52 characters")
 
-    def warnings_on_create(self, ctx: Context, cron_job: CronJob) -> Iterator[str]:
-        yield from name_warnings(cron_job.metadata.name)
-        yield from job_spec_warnings(cron_job.spec.job_template.spec, JOB_SPEC)
-
     def validate_update(self, ctx: Context, new: CronJob, old: CronJob) -> Iterator[FieldError]:
         return _validate_spec(new.spec, old.spec, self.template_options(old.spec.job_template.spec.template))
 
+    def spec_warnings(self, cron_job: CronJob) -> Iterator[str]:
+        return job_spec_warnings(cron_job.spec.job_template.spec, JOB_SPEC)
+
     def warnings_on_update(self, ctx: Context, new: CronJob, old: CronJob) -> Iterator[str]:
-        if new.metadata.generation != old.metadata.generation:
-            yield from job_spec_warnings(new.spec.job_template.spec, JOB_SPEC)
+        yield from super().warnings_on_update(ctx, new, old)
         if "TZ" in new.spec.schedule:
             yield (
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "

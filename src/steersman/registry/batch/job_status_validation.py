@@ -12,7 +12,7 @@ from steersman.api.batch.v1 import Job, JobStatus
 from steersman.machinery.errors.field import OMITTED, FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.leaves import validate_nonnegative
 from steersman.registry.batch.indexes import IndexesError, count_indexes, overlap
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 
 _STATUS: Final = Path("status")
 _CONDITIONS: Final = _STATUS / "conditions"

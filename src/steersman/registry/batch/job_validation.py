@@ -22,7 +22,7 @@ from steersman.machinery.validation.selectors import LabelSelectorOptions, valid
 from steersman.registry.batch.policy_validation import validate_pod_failure_policy, validate_success_policy
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.pods import validate_pod_template_spec
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.validation.domain_prefixed_path import validate_domain_prefixed_path
 
 JOB_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")

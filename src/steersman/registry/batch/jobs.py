@@ -27,7 +27,6 @@ from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    name_warnings,
     template_warnings,
 )
 from steersman.rest.context import Context
@@ -118,10 +117,6 @@ class JobStrategy(WorkloadStrategy[Job]):
         # After validation, so that an invalid label is reported once.
         job.metadata.labels = job.metadata.labels or dict(job.spec.template.metadata.labels)
 
-    def warnings_on_create(self, ctx: Context, job: Job) -> Iterator[str]:
-        yield from name_warnings(job.metadata.name)
-        yield from job_spec_warnings(job.spec, Path("spec"))
-
     def prepare_for_update(self, ctx: Context, new: Job, old: Job) -> None:
         empty_to_null(new.spec)  # so that an empty list of rules equals a missing one
         super().prepare_for_update(ctx, new, old)
@@ -139,9 +134,8 @@ class JobStrategy(WorkloadStrategy[Job]):
         yield from validate_job(new, options, require_prefixed_labels=prefixed)
         yield from validate_job_spec_update(new.spec, old.spec, options, template_mutable=_template_is_mutable(old))
 
-    def warnings_on_update(self, ctx: Context, new: Job, old: Job) -> Iterator[str]:
-        if new.metadata.generation != old.metadata.generation:
-            yield from job_spec_warnings(new.spec, Path("spec"))
+    def spec_warnings(self, job: Job) -> Iterator[str]:
+        return job_spec_warnings(job.spec, Path("spec"))
 
 
 class JobStatusStrategy(StatusStrategy[Job]):

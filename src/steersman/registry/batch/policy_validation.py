@@ -19,7 +19,6 @@ from steersman.machinery.errors.field import (
     OMITTED,
     FieldError,
     Path,
-    duplicate,
     invalid,
     not_supported,
     quote,
@@ -28,7 +27,7 @@ from steersman.machinery.errors.field import (
     too_many,
 )
 from steersman.machinery.validation.formats import is_qualified_name
-from steersman.machinery.validation.leaves import validate_nonnegative, validate_with
+from steersman.machinery.validation.leaves import validate_nonnegative, validate_unique, validate_with
 from steersman.registry.batch.indexes import IndexesError, count_indexes
 
 MAX_FAILURE_RULES: Final = 20
@@ -97,9 +96,7 @@ def _validate_exit_codes(
     for index, value in enumerate(values):
         if codes.operator == "In" and value == 0:
             yield invalid(at[index], value, "must not be 0 for the In operator")
-        if value in seen:
-            yield duplicate(at[index], value)
-        seen.add(value)
+        yield from validate_unique(value, seen, at[index])
     if any(before > after for before, after in itertools.pairwise(values)):
         yield invalid(at, values, "must be ordered")
 

@@ -23,7 +23,7 @@ from steersman.machinery.errors.field import (
     required,
 )
 from steersman.machinery.go.pem import blocks, decode_block
-from steersman.machinery.validation.leaves import validate_choice, validate_supported
+from steersman.machinery.validation.leaves import validate_choice, validate_supported, validate_unique
 from steersman.registry.certificates.signer_name import validate_signer_name
 
 USAGES: Final = tuple(
@@ -127,9 +127,7 @@ def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowance:
     if not allowance.duplicate_usages:
         seen: set[str] = set()
         for index, usage in enumerate(spec.usages):
-            if usage in seen:
-                yield duplicate(path[index], usage)
-            seen.add(usage)
+            yield from validate_unique(usage, seen, path[index])
 
 
 def _validate_conditions(

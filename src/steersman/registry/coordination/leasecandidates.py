@@ -10,7 +10,7 @@ from steersman.api.coordination.v1beta1 import LeaseCandidate, LeaseCandidateSpe
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_config_map_key, is_qualified_name
-from steersman.machinery.validation.leaves import validate_immutable, validate_with
+from steersman.machinery.validation.leaves import validate_with
 from steersman.machinery.validation.semver import ZERO, Semver, parse_semver
 from steersman.registry.older_version import deprecated, older_version
 from steersman.rest.context import Context
@@ -69,6 +69,7 @@ def _validate_election(strategy: str, path: Path) -> Iterator[FieldError]:
 
 
 class LeaseCandidateStrategy(Strategy[LeaseCandidate]):
+    immutable = ("spec/leaseName",)
     allow_create_on_update = True
     allow_unconditional_update = False
     metadata_on_update = "twice"
@@ -78,7 +79,7 @@ class LeaseCandidateStrategy(Strategy[LeaseCandidate]):
 
     def validate_update(self, ctx: Context, new: LeaseCandidate, old: LeaseCandidate) -> Iterator[FieldError]:
         yield from _validate_spec(new.spec)
-        yield from validate_immutable(new.spec.lease_name, old.spec.lease_name, _SPEC / "leaseName")
+        yield from super().validate_update(ctx, new, old)
 
 
 LEASE_CANDIDATES: Final = Resource(

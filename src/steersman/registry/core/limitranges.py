@@ -8,9 +8,10 @@ from typing import Final
 from steersman.api.core.v1 import LimitRange, LimitRangeItem
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.pod_resources import round_up_to_milli
-from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.validation.formats import is_qualified_name
+from steersman.machinery.validation.leaves import validate_unique
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
     is_overcommit_allowed,
@@ -43,9 +44,7 @@ class LimitRangeStrategy(Strategy[LimitRange]):
         for index, item in enumerate(obj.spec.limits or ()):
             path = _LIMITS[index]
             yield from _validate_type(item.type, path / "type")
-            if item.type in seen:
-                yield duplicate(path / "type", item.type)
-            seen.add(item.type)
+            yield from validate_unique(item.type, seen, path / "type")
             yield from _validate_names(item, path)
             for name in _names(item):
                 yield from _validate_bounds(item, name, path)

@@ -161,7 +161,7 @@ class NodeStrategy(Strategy[Node]):
     def validate(self, ctx: Context, obj: Node) -> Iterator[FieldError]:
         return _validate(obj)
 
-    def warnings_on_create(self, ctx: Context, obj: Node) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: Node) -> Iterator[str]:
         if obj.spec.external_id:
             yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
         for index, cidr in enumerate(obj.spec.pod_cidrs):
@@ -174,9 +174,6 @@ class NodeStrategy(Strategy[Node]):
     def validate_update(self, ctx: Context, new: Node, old: Node) -> Iterator[FieldError]:
         yield from _validate(new)
         yield from _validate_update(new, old)
-
-    def warnings_on_update(self, ctx: Context, new: Node, old: Node) -> Iterator[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 class NodeStatusStrategy(NodeStrategy):

@@ -22,8 +22,6 @@ from steersman.registry.pod_template.validation.pods import validate_pod_templat
 from steersman.registry.pod_template.validation.workloads import validate_always_running, validate_selected
 from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
-    name_warnings,
-    template_warnings,
 )
 from steersman.registry.scale import SCALE, selector_text
 from steersman.registry.validation.counts import validate_at_most_replicas, validate_available, validate_counters
@@ -66,19 +64,10 @@ class ReplicationControllerStrategy(WorkloadStrategy[ReplicationController]):
     def validate(self, ctx: Context, obj: ReplicationController) -> Iterator[FieldError]:
         return _validate_spec(obj.spec, self.template_options(None))
 
-    def warnings_on_create(self, ctx: Context, obj: ReplicationController) -> Iterator[str]:
-        yield from name_warnings(obj.metadata.name)
-        if obj.spec.template is not None:
-            yield from template_warnings(obj.spec.template)
-
     def validate_update(
         self, ctx: Context, new: ReplicationController, old: ReplicationController
     ) -> Iterator[FieldError]:
         return _validate_spec(new.spec, self.template_options(old.spec.template))
-
-    def warnings_on_update(self, ctx: Context, new: ReplicationController, old: ReplicationController) -> Iterator[str]:
-        if new.metadata.generation != old.metadata.generation and new.spec.template is not None:
-            yield from template_warnings(new.spec.template)
 
 
 class ReplicationControllerStatusStrategy(StatusStrategy[ReplicationController]):

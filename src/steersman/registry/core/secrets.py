@@ -82,7 +82,7 @@ class SecretStrategy(Strategy[Secret]):
             yield too_long(_DATA, MAX_DATA_BYTES)
         yield from _validate_type(obj)
 
-    def warnings_on_create(self, ctx: Context, obj: Secret) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: Secret) -> Iterator[str]:
         if obj.type == TLS and (fault := key_pair_error(obj.data.get("tls.crt", b""), obj.data.get("tls.key", b""))):
             yield fault
 
@@ -100,9 +100,6 @@ class SecretStrategy(Strategy[Secret]):
             if new.data != old.data:
                 yield forbidden(_DATA, IMMUTABLE)
         yield from self.validate(ctx, new)
-
-    def warnings_on_update(self, ctx: Context, new: Secret, old: Secret) -> Iterator[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 def _merge_string_data(secret: Secret) -> None:

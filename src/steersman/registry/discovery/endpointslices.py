@@ -10,7 +10,6 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import (
     FieldError,
     Path,
-    duplicate,
     internal,
     invalid,
     not_supported,
@@ -27,9 +26,9 @@ from steersman.machinery.validation.ip import (
 from steersman.machinery.validation.leaves import (
     validate_choice,
     validate_dns1123_label,
-    validate_immutable,
     validate_name,
     validate_qualified_name,
+    validate_unique,
     validate_with,
 )
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -66,9 +65,7 @@ def _validate_ports(ports: Sequence[EndpointPort]) -> Iterator[FieldError]:
         name = port.name or ""
         if name:
             yield from validate_dns1123_label(name, path / "name")
-        if name in names:
-            yield duplicate(path / "name", name)
-        names.add(name)
+        yield from validate_unique(name, names, path / "name")
         if port.protocol is None:
             yield required(path / "protocol")
         elif port.protocol not in PROTOCOLS:
@@ -146,30 +143,20 @@ def _validate_domain_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_hints(hints: EndpointHints, path: Path) -> Iterator[FieldError]:
-    zones = path / "forZones"
+    zones, nodes, seen = path / "forZones", path / "forNodes", set[str]()
     if len(hints.for_zones) > MAX_HINTS:
         yield too_many(zones, len(hints.for_zones), MAX_HINTS)
         return
-    for index, name, repeated in _with_repetition([zone.name for zone in hints.for_zones]):
-        if repeated:
-            yield duplicate(zones[index] / "name", name)
-        yield from validate_with(is_valid_label_value, name, zones[index] / "name")
-    nodes = path / "forNodes"
+    for index, zone in enumerate(hints.for_zones):
+        yield from validate_unique(zone.name, seen, zones[index] / "name")
+        yield from validate_with(is_valid_label_value, zone.name, zones[index] / "name")
     if len(hints.for_nodes) > MAX_HINTS:
         yield too_many(nodes, len(hints.for_nodes), MAX_HINTS)
         return
-    for index, name, repeated in _with_repetition([node.name for node in hints.for_nodes]):
-        if repeated:
-            yield duplicate(nodes[index] / "name", name)
-        yield from validate_name(name_is_dns_subdomain, name, nodes[index] / "name")
-
-
-def _with_repetition(names: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
-    """Yield each name with its index, and True if it occurred before."""
-    seen: set[str] = set()
-    for index, name in enumerate(names):
-        yield index, name, name in seen
-        seen.add(name)
+    seen.clear()
+    for index, node in enumerate(hints.for_nodes):
+        yield from validate_unique(node.name, seen, nodes[index] / "name")
+        yield from validate_name(name_is_dns_subdomain, node.name, nodes[index] / "name")
 
 
 def _validate(new: EndpointSlice, old: EndpointSlice | None) -> Iterator[FieldError]:
@@ -193,6 +180,8 @@ def _drop_topology(new: EndpointSlice, old: EndpointSlice | None) -> None:
 
 
 class EndpointSliceStrategy(Strategy[EndpointSlice]):
+    immutable = ("addressType",)
+
     def prepare_for_create(self, ctx: Context, obj: EndpointSlice) -> None:
         obj.metadata.generation = 1
         _drop_topology(obj, None)
@@ -212,7 +201,7 @@ class EndpointSliceStrategy(Strategy[EndpointSlice]):
 
     def validate_update(self, ctx: Context, new: EndpointSlice, old: EndpointSlice) -> Iterator[FieldError]:
         yield from _validate(new, old)
-        yield from validate_immutable(new.address_type, old.address_type, Path("addressType"))
+        yield from super().validate_update(ctx, new, old)
 
     def warnings_on_update(self, ctx: Context, new: EndpointSlice, old: EndpointSlice) -> Iterator[str]:
         return _address_warnings(new)

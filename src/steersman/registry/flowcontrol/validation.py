@@ -23,10 +23,10 @@ from steersman.api.flowcontrol.v1 import (
     Subject,
 )
 from steersman.flowcontrol.bootstrap_configuration import FLOW_SCHEMAS, PRIORITY_LEVELS
-from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from steersman.machinery.validation.leaves import validate_name
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.validation.leaves import validate_name, validate_unique
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 
 MAX_PRECEDENCE: Final = 10_000
 MAX_QUEUES: Final = 10_000_000
@@ -87,9 +87,7 @@ def validate_conditions(
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         path = Path("status", "conditions")[index] / "type"
-        if condition.type in seen:
-            yield duplicate(path, condition.type)
-        seen.add(condition.type)
+        yield from validate_unique(condition.type, seen, path)
         if not condition.type:
             yield required(path)
 

@@ -9,7 +9,7 @@ from steersman.api.networking.v1 import IngressClass, IngressClassParametersRefe
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, is_default
 from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required, too_long
-from steersman.machinery.validation.leaves import validate_immutable, validate_name
+from steersman.machinery.validation.leaves import validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
 from steersman.registry.networking.ingress_validation import validate_typed_reference
 from steersman.registry.validation.domain_prefixed_path import validate_domain_prefixed_path
@@ -55,13 +55,14 @@ def _validate_parameters(reference: IngressClassParametersReference, path: Path)
 
 
 class IngressClassStrategy(Strategy[IngressClass]):
+    immutable = ("spec/controller",)
     bumps_generation_on = ("spec",)
 
     def validate(self, ctx: Context, ingress_class: IngressClass) -> Iterator[FieldError]:
         return _validate(ingress_class)
 
     def validate_update(self, ctx: Context, new: IngressClass, old: IngressClass) -> Iterator[FieldError]:
-        yield from validate_immutable(new.spec.controller, old.spec.controller, Path("spec", "controller"))
+        yield from super().validate_update(ctx, new, old)
         yield from _validate(new)
 
 

@@ -33,14 +33,11 @@ class NetworkPolicyStrategy(Strategy[NetworkPolicy]):
     def validate(self, ctx: Context, policy: NetworkPolicy) -> Iterator[FieldError]:
         return validate_network_policy(policy.spec, None)
 
-    def warnings_on_create(self, ctx: Context, policy: NetworkPolicy) -> Iterator[str]:
+    def warnings(self, ctx: Context, policy: NetworkPolicy) -> Iterator[str]:
         return network_policy_warnings(policy.spec)
 
     def validate_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> Iterator[FieldError]:
         return validate_network_policy(new.spec, old.spec)
-
-    def warnings_on_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> Iterator[str]:
-        return network_policy_warnings(new.spec)
 
 
 NETWORK_POLICIES = Resource(

@@ -8,13 +8,13 @@ from steersman.api.core.v1 import ResourceRequirements
 from steersman.api.node.v1 import RuntimeClass, Scheduling
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, duplicate
-from steersman.machinery.validation.leaves import validate_immutable, validate_required_name
+from steersman.machinery.validation.leaves import validate_required_name
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.resources import validate_container_resources
 from steersman.registry.pod_template.validation.scheduling import validate_tolerations
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.validation.deprecated_labels import DEPRECATED
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -33,6 +33,7 @@ def _validate_scheduling(scheduling: Scheduling, path: Path) -> Iterator[FieldEr
 
 
 class RuntimeClassStrategy(Strategy[RuntimeClass]):
+    immutable = ("handler",)
     allow_create_on_update = True
     allow_unconditional_update = False
 
@@ -46,16 +47,13 @@ class RuntimeClassStrategy(Strategy[RuntimeClass]):
 
     def validate_update(self, ctx: Context, new: RuntimeClass, old: RuntimeClass) -> Iterator[FieldError]:
         yield from self.validate(ctx, new)
-        yield from validate_immutable(new.handler, old.handler, Path("handler"))
+        yield from super().validate_update(ctx, new, old)
 
-    def warnings_on_create(self, ctx: Context, runtime_class: RuntimeClass) -> Iterator[str]:
+    def warnings(self, ctx: Context, runtime_class: RuntimeClass) -> Iterator[str]:
         if runtime_class.scheduling is not None:
             for label in runtime_class.scheduling.node_selector:
                 if text := DEPRECATED.get(label):
                     yield f"scheduling.nodeSelector: {text}"
-
-    def warnings_on_update(self, ctx: Context, new: RuntimeClass, old: RuntimeClass) -> Iterator[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 RUNTIME_CLASSES = Resource(

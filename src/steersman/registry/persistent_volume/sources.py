@@ -5,20 +5,28 @@ Most sources are those of pods; the sources here differ, as their secrets have a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
-from steersman.machinery.go.strings import to_lower
-from steersman.machinery.validation.formats import inclusive_range_error
-from steersman.machinery.validation.leaves import validate_dns1123_label, validate_dns1123_subdomain, validate_name
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required
+from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_label, is_dns1123_subdomain
+from steersman.machinery.validation.leaves import (
+    validate_dns1123_label,
+    validate_name,
+    validate_required,
+)
 from steersman.machinery.validation.object_meta import validate_namespace_name
-from steersman.registry.pod_template.validation import volume_sources as shared
 from steersman.registry.pod_template.validation.iscsi_names import is_iscsi_name
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.paths import validate_no_backsteps
-from steersman.registry.pod_template.validation.volumes import HOST_PATH_TYPES
+from steersman.registry.pod_template.validation.volume_sources import (
+    RULES,
+    Rule,
+    requires,
+    validate_csi_driver_name,
+)
+from steersman.registry.pod_template.validation.volumes import validate_host_path
 
 _OPTIONS: Final = PodValidationOptions()
 _LONGEST_ISCSI_NAME: Final = 64
@@ -29,38 +37,15 @@ _ISCSI_LENGTH: Final = (
 )
 
 
-def _required(source: Any, path: Path, /, **members: str) -> Iterator[FieldError]:
-    """Yield errors for missing attributes; the values of `members` are their JSON names."""
-    for attribute, name in members.items():
-        if not getattr(source, attribute):
-            yield required(path / name)
-
-
-def _validate_host_path(source: core.HostPathVolumeSource, path: Path) -> Iterator[FieldError]:
-    if not source.path:
-        yield required(path / "path")
-        return
-    yield from validate_no_backsteps(source.path, path / "path")
-    if source.type is not None and source.type not in HOST_PATH_TYPES:
-        yield not_supported(path / "type", source.type, HOST_PATH_TYPES)
-
-
-def _validate_glusterfs(source: core.GlusterfsPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from _required(source, path, endpoints="endpoints", path="path")
+def _validate_glusterfs(
+    source: core.GlusterfsPersistentVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
     namespace = source.endpoints_namespace
     if namespace == "":
         detail = "if the endpointnamespace is set, it must be a valid namespace name"
         yield invalid(path / "endpointsNamespace", namespace, detail)
     elif namespace is not None:
         yield from validate_name(validate_namespace_name, namespace, path / "endpointsNamespace")
-
-
-def _validate_rbd(source: core.RBDPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from _required(source, path, monitors="monitors", image="image")
-
-
-def _validate_cephfs(source: core.CephFSPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from _required(source, path, monitors="monitors")
 
 
 def _validate_iscsi(source: core.ISCSIPersistentVolumeSource, name: str, path: Path) -> Iterator[FieldError]:
@@ -83,54 +68,47 @@ def _validate_iscsi(source: core.ISCSIPersistentVolumeSource, name: str, path: P
         yield invalid(path / "initiatorname", source.initiator_name, _ISCSI_FORMAT)
 
 
-def _validate_secret(secret: core.SecretReference | core.ObjectReference | None, path: Path) -> Iterator[FieldError]:
-    if secret is not None:
-        yield from _required(secret, path / "secretRef", name="name", namespace="namespace")
+_validate_reference: Final = requires(name="name", namespace="namespace")
 
 
-def _validate_cinder(source: core.CinderPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from _required(source, path, volume_id="volumeID")
-    yield from _validate_secret(source.secret_ref, path)
+def _validate_secret_of(
+    source: core.CinderPersistentVolumeSource | core.StorageOSPersistentVolumeSource,
+    path: Path,
+    options: PodValidationOptions,
+) -> Iterator[FieldError]:
+    if source.secret_ref is not None:
+        yield from _validate_reference(source.secret_ref, path / "secretRef", options)
 
 
-def _validate_flex_volume(source: core.FlexPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from _required(source, path, driver="driver")
-    for key in source.options:
-        domain = f".{to_lower(key.partition('/')[0])}"
-        if domain.endswith((".kubernetes.io", ".k8s.io")):
-            yield invalid(path.child("options")[key], key, "kubernetes.io and k8s.io namespaces are reserved")
-
-
-def _validate_azure_file(source: core.AzureFilePersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from _required(source, path, secret_name="secretName", share_name="shareName")
+def _validate_azure_file(
+    source: core.AzureFilePersistentVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
     if source.secret_namespace == "":
         yield required(path / "secretNamespace")
 
 
-def _validate_scale_io(source: core.ScaleIOPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from _required(source, path, gateway="gateway", system="system", volume_name="volumeName")
-
-
-def _validate_local(source: core.LocalVolumeSource, path: Path) -> Iterator[FieldError]:
+def _validate_local(source: core.LocalVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     if not source.path:
         yield required(path / "path")
     else:
         yield from validate_no_backsteps(source.path, path / "path")
 
 
-def _validate_storageos(source: core.StorageOSPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    if not source.volume_name:
-        yield required(path / "volumeName")
-    else:
-        yield from validate_dns1123_label(source.volume_name, path / "volumeName")
+def _validate_storageos(
+    source: core.StorageOSPersistentVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    yield from validate_required(is_dns1123_label, source.volume_name, path / "volumeName")
     if source.volume_namespace:
         yield from validate_dns1123_label(source.volume_namespace, path / "volumeNamespace")
-    yield from _validate_secret(source.secret_ref, path)
+    yield from _validate_secret_of(source, path, options)
 
 
-def _validate_csi(source: core.CSIPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
-    yield from shared.validate_csi_driver_name(source.driver, path / "driver")
-    yield from _required(source, path, volume_handle="volumeHandle")
+def _validate_csi(
+    source: core.CSIPersistentVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    yield from validate_csi_driver_name(source.driver, path / "driver")
+    if not source.volume_handle:
+        yield required(path / "volumeHandle")
     for secret, name in (
         (source.controller_publish_secret_ref, "controllerPublishSecretRef"),
         (source.controller_expand_secret_ref, "controllerExpandSecretRef"),
@@ -142,61 +120,53 @@ def _validate_csi(source: core.CSIPersistentVolumeSource, path: Path) -> Iterato
 
 
 def _validate_csi_secret(secret: core.SecretReference, path: Path) -> Iterator[FieldError]:
-    if not secret.name:
-        yield required(path / "name")
-    else:
-        yield from validate_dns1123_subdomain(secret.name, path / "name")
-    if not secret.namespace:
-        yield required(path / "namespace")
-    else:
-        yield from validate_dns1123_label(secret.namespace, path / "namespace")
+    yield from validate_required(is_dns1123_subdomain, secret.name, path / "name")
+    yield from validate_required(is_dns1123_label, secret.namespace, path / "namespace")
 
 
-def _as_in_pods(check: Callable[..., Iterator[FieldError]]) -> Callable[[Any, Path], Iterator[FieldError]]:
-    return lambda source, path: check(source, path, _OPTIONS)
-
-
-_SOURCES: Final[tuple[tuple[str, str, str, Callable[[Any, Path], Iterator[FieldError]]], ...]] = (
-    ("host_path", "hostPath", "hostPath", _validate_host_path),
-    (
-        "gce_persistent_disk",
-        "gcePersistentDisk",
-        "persistentDisk",
-        _as_in_pods(shared.validate_gce_persistent_disk),
-    ),
-    (
-        "aws_elastic_block_store",
-        "awsElasticBlockStore",
-        "awsElasticBlockStore",
-        _as_in_pods(shared.validate_aws_elastic_block_store),
-    ),
-    ("glusterfs", "glusterfs", "glusterfs", _validate_glusterfs),
-    ("flocker", "flocker", "flocker", _as_in_pods(shared.validate_flocker)),
-    ("nfs", "nfs", "nfs", _as_in_pods(shared.validate_nfs)),
-    ("rbd", "rbd", "rbd", _validate_rbd),
-    ("quobyte", "quobyte", "quobyte", _as_in_pods(shared.validate_quobyte)),
-    ("cephfs", "cephFS", "cephfs", _validate_cephfs),
-    ("iscsi", "iscsi", "iscsi", lambda source, path: iter(())),
-    ("cinder", "cinder", "cinder", _validate_cinder),
-    ("fc", "fc", "fc", _as_in_pods(shared.validate_fc)),
-    ("flex_volume", "", "flexVolume", _validate_flex_volume),
-    ("azure_file", "azureFile", "azureFile", _validate_azure_file),
-    ("vsphere_volume", "vsphereVolume", "vsphereVolume", _as_in_pods(shared.validate_vsphere_volume)),
-    (
-        "photon_persistent_disk",
-        "photonPersistentDisk",
-        "photonPersistentDisk",
-        _as_in_pods(shared.validate_photon_persistent_disk),
-    ),
-    ("portworx_volume", "portworxVolume", "portworxVolume", _as_in_pods(shared.validate_portworx_volume)),
-    ("azure_disk", "azureDisk", "azureDisk", _as_in_pods(shared.validate_azure_disk)),
-    ("scale_io", "scaleIO", "scaleIO", _validate_scale_io),
-    ("local", "local", "local", _validate_local),
-    ("storageos", "storageos", "storageos", _validate_storageos),
-    ("csi", "csi", "csi", _validate_csi),
+_RULES: Final[dict[str, Rule]] = {
+    **RULES,
+    "azure_file": requires(_validate_azure_file, secret_name="secretName", share_name="shareName"),
+    "cinder": requires(_validate_secret_of, volume_id="volumeID"),
+    "csi": _validate_csi,
+    "glusterfs": requires(_validate_glusterfs, endpoints="endpoints", path="path"),
+    "host_path": validate_host_path,
+    "iscsi": lambda source, path, options: iter(()),  # _validate_iscsi needs the name
+    "local": _validate_local,
+    "storageos": _validate_storageos,
+}
+_ORDER: Final = (
+    "host_path",
+    "gce_persistent_disk",
+    "aws_elastic_block_store",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flex_volume",
+    "azure_file",
+    "vsphere_volume",
+    "photon_persistent_disk",
+    "portworx_volume",
+    "azure_disk",
+    "scale_io",
+    "local",
+    "storageos",
+    "csi",
 )
-"""Attribute, its name in the error about a second source, its name in other errors, and its rule; in upstream's order.
-A flexVolume is never refused as a second source."""
+"""Attributes of a PersistentVolumeSpec with a source, in the order in which upstream validates them."""
+_NAMES: Final = dict(
+    zip(core.PersistentVolumeSpec.__struct_fields__, core.PersistentVolumeSpec.__struct_encode_fields__, strict=True)
+)
+_MISNAMED: Final = {"gce_persistent_disk": "persistentDisk"}
+"""Names in the paths of errors that differ from the JSON names, as upstream's do."""
+_MISNAMED_IF_SECOND: Final = {"cephfs": "cephFS", "flex_volume": ""}
+"""Names in the error about a second source that differ from the JSON names; a flexVolume is never refused."""
 
 SOURCE_ATTRIBUTES: Final = (
     "gce_persistent_disk",
@@ -230,17 +200,19 @@ def validate_sources(
 ) -> Iterator[FieldError]:
     """Validate that the volume `name` has exactly one source, and validate the source."""
     found = False
-    for attribute, refused_name, member, check in _SOURCES:
+    for attribute in _ORDER:
         source = getattr(spec, attribute)
         if source is None:
             continue
+        refused_name = _MISNAMED_IF_SECOND.get(attribute, _NAMES[attribute])
+        here = path / _MISNAMED.get(attribute, _NAMES[attribute])
         if found and refused_name:
             yield forbidden(path / refused_name, "may not specify more than 1 volume type")
             continue
         found = True
-        yield from check(source, path / member)
+        yield from _RULES[attribute](source, here, _OPTIONS)
         if attribute == "iscsi":
-            yield from _validate_iscsi(source, name, path / member)
+            yield from _validate_iscsi(source, name, here)
         elif attribute == "local" and not has_node_affinity:
             yield required(path / "nodeAffinity", "Local volume requires node affinity")
     if not found:

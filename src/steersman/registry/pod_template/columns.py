@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -24,6 +24,13 @@ def without_annotation(name: str) -> Callable[[ObjectMeta], ObjectMeta]:
         return replace(metadata, annotations={key: text for key, text in metadata.annotations.items() if key != name})
 
     return row_metadata
+
+
+READY: Final = Column(
+    "Ready",
+    lambda workload: f"{workload.status.ready_replicas}/{workload.spec.replicas or 0}",
+    description="Number of the pod with ready state",
+)
 
 
 def container_columns(template: Callable[[Any], PodTemplateSpec]) -> tuple[Column, Column]:

@@ -55,6 +55,21 @@ class WorkloadStrategy(Strategy[T, Services]):
         """Return the options for validating a template; on an update they allow the invalid values of `old`."""
         return pod_template_options(old, allow_privileged=self.allow_privileged)
 
+    def spec_warnings(self, obj: T) -> Iterator[str]:
+        """Yield warnings about the spec of `obj`."""
+        template = self.template_of(obj)
+        return iter(()) if template is None else template_warnings(template)
+
+    def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
+        """Yield warnings about the name and the spec."""
+        yield from name_warnings(obj.metadata.name)  # type: ignore[attr-defined]
+        yield from self.spec_warnings(obj)
+
+    def warnings_on_update(self, ctx: Context, new: T, old: T) -> Iterator[str]:
+        """Yield warnings about a changed spec."""
+        if new.metadata.generation != old.metadata.generation:  # type: ignore[attr-defined]
+            yield from self.spec_warnings(new)
+
 
 def name_warnings(name: str) -> Iterator[str]:
     """Yield a warning if the name cannot be a hostname, as pods are named after their workload."""

@@ -11,7 +11,7 @@ from steersman.machinery.errors.field import FieldError, Path, invalid, not_supp
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.validation.counts import validate_at_most_all, validate_counters, validate_int_or_percent
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

@@ -6,7 +6,6 @@ this form in the values of field errors and in the diff of a refused update.
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import msgspec
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.field import Verbatim
 from steersman.machinery.go.strings import to_upper
 from steersman.machinery.sorted_maps import presorted
@@ -137,16 +137,8 @@ def _plain(value: Any) -> Any:
 
 
 def internal_text(value: Any) -> Verbatim:
-    """Return `value` as the value of a field error."""
-    return Verbatim(_escaped(json.dumps(internal_form(value), ensure_ascii=False, separators=(",", ":"))))
-
-
-def _escaped(text: str) -> str:
-    """Escape HTML characters as Go's JSON encoder does."""
-    for char in "<>&":
-        if char in text:
-            text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    """Return `value`, a Struct or plain data in the right order, as the value of a field error."""
+    return Verbatim(encode_in_order(internal_form(value)).decode())
 
 
 def _spec_form(spec: core.PodSpec) -> dict[str, Any]:
@@ -171,5 +163,5 @@ def internal_diff(old: Any, new: Any) -> str:
 
 
 def _lines(value: Any) -> list[str]:
-    text = _escaped(json.dumps(internal_form(value), indent=1, ensure_ascii=False))
+    text = msgspec.json.format(encode_in_order(internal_form(value)), indent=1).decode()
     return [line + "\n" for line in text.split("\n")]

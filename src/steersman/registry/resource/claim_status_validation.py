@@ -32,10 +32,15 @@ from steersman.machinery.errors.field import (
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.validation.ip import is_valid_interface_address
-from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_choice, validate_dns1123_label
+from steersman.machinery.validation.leaves import (
+    FIELD_IMMUTABLE,
+    validate_choice,
+    validate_dns1123_label,
+    validate_unique,
+)
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.resource.claim_validation import (
     RequestNames,
     request_names,
@@ -170,14 +175,10 @@ def validate_binding_conditions(conditions: list[str], failures: list[str], path
     yield from validate_items(failures, MAX_BINDING_CONDITIONS, validate_label_name, bad)
     wanted: set[str] = set()
     for index, condition in enumerate(conditions):
-        if condition in wanted:
-            yield duplicate(good[index], condition)
-        wanted.add(condition)
+        yield from validate_unique(condition, wanted, good[index])
     seen: set[str] = set()
     for index, condition in enumerate(failures):
-        if condition in seen:
-            yield duplicate(bad[index], condition)
-        seen.add(condition)
+        yield from validate_unique(condition, seen, bad[index])
         if condition in wanted:
             yield invalid(bad[index], condition, "bindingFailureConditions must not overlap with bindingConditions")
     if failures and not conditions:

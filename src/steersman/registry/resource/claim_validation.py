@@ -29,8 +29,12 @@ from steersman.machinery.errors.field import (
     required,
     too_long,
 )
-from steersman.machinery.validation.formats import byte_length, is_valid_label_value
-from steersman.machinery.validation.leaves import validate_dns1123_label, validate_dns1123_subdomain, validate_with
+from steersman.machinery.validation.formats import byte_length, is_dns1123_subdomain, is_valid_label_value
+from steersman.machinery.validation.leaves import (
+    validate_dns1123_label,
+    validate_required,
+    validate_with,
+)
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.resource.limits import (
     MAX_ALTERNATIVES,
@@ -120,10 +124,7 @@ def _validate_alternative(request: DeviceSubRequest, path: Path, verdicts: Verdi
 def _validate_device(
     request: ExactDeviceRequest | DeviceSubRequest, path: Path, verdicts: Verdicts
 ) -> Iterator[FieldError]:
-    if not request.device_class_name:
-        yield required(path / "deviceClassName")
-    else:
-        yield from validate_dns1123_subdomain(request.device_class_name, path / "deviceClassName")
+    yield from validate_required(is_dns1123_subdomain, request.device_class_name, path / "deviceClassName")
     yield from validate_items(
         request.selectors, MAX_SELECTORS, lambda each, at: validate_selector(each, at, verdicts), path / "selectors"
     )

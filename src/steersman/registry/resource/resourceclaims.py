@@ -12,7 +12,7 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.leaves import FIELD_IMMUTABLE
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_status_validation import DeviceId, device_id, validate_claim_status
 from steersman.registry.resource.claim_validation import validate_device_claim

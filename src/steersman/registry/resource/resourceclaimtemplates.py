@@ -11,7 +11,7 @@ from steersman.machinery.errors.field import FieldError, Path, forbidden, invali
 from steersman.machinery.validation.leaves import FIELD_IMMUTABLE
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults

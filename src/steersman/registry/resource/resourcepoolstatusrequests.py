@@ -29,7 +29,7 @@ from steersman.machinery.validation.formats import byte_length, is_long_name, is
 from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.values import times
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.resource.names import MAX_POOL_NAME
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource, Subresource

@@ -65,13 +65,10 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
         super().prepare_for_update(ctx, new, old)
         _drop_disabled_fields(new)
 
-    def warnings_on_create(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[str]:
+    def warnings(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[str]:
         driver = resource_slice.spec.driver
         if driver != to_lower(driver):
             yield f'spec.driver: driver names should be lowercase; "{driver}" contains uppercase characters'
-
-    def warnings_on_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> Iterator[str]:
-        yield from self.warnings_on_create(ctx, new)
 
 
 RESOURCE_SLICES = Resource(

@@ -26,17 +26,18 @@ from steersman.machinery.errors.field import (
     too_long,
     too_many,
 )
-from steersman.machinery.validation.formats import byte_length, is_valid_label_value
+from steersman.machinery.validation.formats import byte_length, is_dns1123_label, is_valid_label_value
 from steersman.machinery.validation.leaves import (
     validate_choice,
     validate_dns1123_label,
     validate_dns1123_subdomain,
     validate_immutable,
+    validate_required,
     validate_with,
 )
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.pod_template.validation.scheduling import validate_node_selector
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.resource.claim_status_validation import validate_binding_conditions
 from steersman.registry.resource.claim_validation import EFFECTS
 from steersman.registry.resource.names import validate_items, validate_pool_name, validate_qualified_name, validate_set
@@ -183,10 +184,7 @@ def _validate_consumption(consumption: DeviceCounterConsumption, path: Path) -> 
 
 def _validate_counters(name: str, counters: dict[str, Counter], path: Path, member: str) -> Iterator[FieldError]:
     """Validate the counters of a set; `member` is the field with the name of the set."""
-    if not name:
-        yield required(path / member)
-    else:
-        yield from validate_dns1123_label(name, path / member)
+    yield from validate_required(is_dns1123_label, name, path / member)
     if not counters:
         yield required(path / "counters")
     elif len(counters) > MAX_COUNTERS:

@@ -10,7 +10,6 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required
 from steersman.machinery.identity.schema import GroupResource
-from steersman.machinery.validation.leaves import validate_immutable
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -41,6 +40,8 @@ def _system_class_error(priority_class: PriorityClass) -> str:
 
 
 class PriorityClassStrategy(Strategy[PriorityClass]):
+    immutable = ("preemptionPolicy",)
+
     def prepare_for_create(self, ctx: Context, priority_class: PriorityClass) -> None:
         priority_class.metadata.generation = 1
 
@@ -62,7 +63,7 @@ class PriorityClassStrategy(Strategy[PriorityClass]):
     def validate_update(self, ctx: Context, new: PriorityClass, old: PriorityClass) -> Iterator[FieldError]:
         if new.value != old.value:
             yield forbidden(Path("value"), "may not be changed in an update.")
-        yield from validate_immutable(new.preemption_policy, old.preemption_policy, Path("preemptionPolicy"))
+        yield from super().validate_update(ctx, new, old)
 
     def check_delete(self, ctx: Context, name: str) -> None:
         if name in SYSTEM_CLASSES:

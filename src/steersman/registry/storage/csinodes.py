@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from steersman.api.storage.v1 import CSINode, CSINodeDriver
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.formats import byte_length, is_qualified_name
-from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative, validate_with
+from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_nonnegative, validate_unique, validate_with
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -33,9 +33,7 @@ def _validate(node: CSINode) -> Iterator[FieldError]:
             yield invalid(path / "nodeID", driver.node_id, f"must be {MAX_NODE_ID} characters or less")
         if driver.allocatable is not None and driver.allocatable.count is not None:
             yield from validate_nonnegative(driver.allocatable.count, path.child("allocatable", "count"))
-        if driver.name in seen:
-            yield duplicate(path / "name", driver.name)
-        seen.add(driver.name)
+        yield from validate_unique(driver.name, seen, path / "name")
         yield from _validate_topology_keys(driver.topology_keys or [], path)
 
 
@@ -44,9 +42,7 @@ def _validate_topology_keys(keys: list[str], path: Path) -> Iterator[FieldError]
     for key in keys:
         if not key:
             yield required(path)
-        if key in seen:
-            yield duplicate(path, key)
-        seen.add(key)
+        yield from validate_unique(key, seen, path)
         yield from validate_with(is_qualified_name, key, path)
 
 

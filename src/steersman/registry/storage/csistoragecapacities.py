@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from steersman.api.storage.v1 import CSIStorageCapacity
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_immutable, validate_name
+from steersman.machinery.validation.leaves import NOT_NEGATIVE, validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
 from steersman.machinery.values import quantity
@@ -26,6 +26,7 @@ def _validate(capacity: CSIStorageCapacity, options: LabelSelectorOptions) -> It
 
 
 class CSIStorageCapacityStrategy(Strategy[CSIStorageCapacity]):
+    immutable = ("nodeTopology", "storageClassName")
     allow_unconditional_update = False
 
     def validate(self, ctx: Context, capacity: CSIStorageCapacity) -> Iterator[FieldError]:
@@ -34,14 +35,10 @@ class CSIStorageCapacityStrategy(Strategy[CSIStorageCapacity]):
     def validate_update(self, ctx: Context, new: CSIStorageCapacity, old: CSIStorageCapacity) -> Iterator[FieldError]:
         was_invalid = any(True for _ in validate_label_selector(old.node_topology, Path()))
         yield from _validate(new, LabelSelectorOptions(allow_invalid_label_value=was_invalid))
-        yield from validate_immutable(new.node_topology, old.node_topology, Path("nodeTopology"))
-        yield from validate_immutable(new.storage_class_name, old.storage_class_name, Path("storageClassName"))
+        yield from super().validate_update(ctx, new, old)
 
-    def warnings_on_create(self, ctx: Context, capacity: CSIStorageCapacity) -> Iterator[str]:
+    def warnings(self, ctx: Context, capacity: CSIStorageCapacity) -> Iterator[str]:
         return selector_warnings(capacity.node_topology, Path("nodeTopology"))
-
-    def warnings_on_update(self, ctx: Context, new: CSIStorageCapacity, old: CSIStorageCapacity) -> Iterator[str]:
-        return selector_warnings(new.node_topology, Path("nodeTopology"))
 
 
 CSI_STORAGE_CAPACITIES = Resource(

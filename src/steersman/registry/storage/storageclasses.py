@@ -11,7 +11,7 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.kinds.built_in import built_in
 from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, is_default
 from steersman.machinery.errors.field import FieldError, Path, duplicate, not_supported, required
-from steersman.machinery.validation.leaves import validate_immutable
+from steersman.machinery.validation.leaves import validate_unique
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.validation.deprecated_labels import DEPRECATED
@@ -70,32 +70,26 @@ def _validate_requirement(requirement: TopologySelectorLabelRequirement, path: P
     if not values:
         yield required(path / "values")
     for index, value in enumerate(values):
-        if value in seen:
-            yield duplicate((path / "values")[index], value)
-        seen.add(value)
+        yield from validate_unique(value, seen, (path / "values")[index])
     yield from validate_label_name(requirement.key, path / "key")
 
 
 class StorageClassStrategy(Strategy[StorageClass]):
+    immutable = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+
     def validate(self, ctx: Context, storage_class: StorageClass) -> Iterator[FieldError]:
         return _validate(storage_class)
 
     def validate_update(self, ctx: Context, new: StorageClass, old: StorageClass) -> Iterator[FieldError]:
         yield from _validate(new)
-        yield from validate_immutable(new.parameters, old.parameters, Path("parameters"))
-        yield from validate_immutable(new.provisioner, old.provisioner, Path("provisioner"))
-        yield from validate_immutable(new.reclaim_policy, old.reclaim_policy, Path("reclaimPolicy"))
-        yield from validate_immutable(new.volume_binding_mode, old.volume_binding_mode, Path("volumeBindingMode"))
+        yield from super().validate_update(ctx, new, old)
 
-    def warnings_on_create(self, ctx: Context, storage_class: StorageClass) -> Iterator[str]:
+    def warnings(self, ctx: Context, storage_class: StorageClass) -> Iterator[str]:
         for index, term in enumerate(storage_class.allowed_topologies):
             path = Path("allowedTopologies")[index] / "matchLabelExpressions"
             for place, requirement in enumerate(term.match_label_expressions):
                 if text := DEPRECATED.get(requirement.key):
                     yield f"{path[place] / 'key'}: {text}"
-
-    def warnings_on_update(self, ctx: Context, new: StorageClass, old: StorageClass) -> Iterator[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 def _name(storage_class: StorageClass) -> str:

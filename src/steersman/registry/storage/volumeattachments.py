@@ -13,7 +13,7 @@ from steersman.machinery.validation.leaves import FIELD_IMMUTABLE, validate_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
 from steersman.registry.persistent_volume.validation import validate_inline_volume_spec
-from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.printing.internal_form import internal_text
 from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

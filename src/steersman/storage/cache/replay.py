@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
-from steersman.storage.cache.entry import Change
+from steersman.storage.cache.entry import Change, WatchEvent
 from steersman.storage.cache.watcher import Drain, Watcher, Watchers, fail
+
+T = TypeVar("T")
 
 SLICE: Final = 200
 SLICE_BYTES: Final = 256 << 10
@@ -16,10 +18,19 @@ SLICE_BYTES: Final = 256 << 10
 
 async def replay(watchers: Watchers, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
     """Deliver changes, and the events that arrive meanwhile, in slices; then switch the watcher to live events."""
+
+    def announce(change: Change) -> int:
+        watchers.announce_to(watcher, change)
+        return change.size + (0 if change.current is None else len(change.current.body))
+
+    def deliver(event: WatchEvent) -> int:
+        watcher.deliver_replayed(event)
+        return len(event.entry.body)
+
     try:
-        await _deliver_changes(watchers, watcher, changes, drain)
+        await _in_slices(changes, announce, drain)
         while watcher.held:
-            await _deliver_held(watcher, drain)
+            await _in_slices(watcher.take_held(), deliver, drain)
     except Exception as error:
         watcher.replay = None
         fail(watcher, error)
@@ -28,26 +39,12 @@ async def replay(watchers: Watchers, watcher: Watcher, changes: Iterable[Change]
     watcher.replay = None
 
 
-async def _deliver_changes(
-    watchers: Watchers, watcher: Watcher, changes: Iterable[Change], drain: Drain | None
-) -> None:
+async def _in_slices(items: Iterable[T], deliver: Callable[[T], int], drain: Drain | None) -> None:
+    """Pass each item to `deliver`, which returns the bytes of its objects; pause after each slice, and at the end."""
     count = size = 0
-    for change in changes:
-        watchers.announce_to(watcher, change)
+    for item in items:
+        size += deliver(item)
         count += 1
-        size += change.size + (0 if change.current is None else len(change.current.body))
-        if count == SLICE or size > SLICE_BYTES:
-            count = size = 0
-            await _pause(drain)
-    await _pause(drain)
-
-
-async def _deliver_held(watcher: Watcher, drain: Drain | None) -> None:
-    count = size = 0
-    for event in watcher.take_held():
-        watcher.deliver_replayed(event)
-        count += 1
-        size += len(event.entry.body)
         if count == SLICE or size > SLICE_BYTES:
             count = size = 0
             await _pause(drain)

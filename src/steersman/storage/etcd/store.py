@@ -12,7 +12,8 @@ from functools import partial
 from typing import Final
 
 from steersman.net.client.grpc import CallError, Code
-from steersman.storage.dispatch import Dispatcher, Registration
+from steersman.storage.dispatch import Registration
+from steersman.storage.dispatching import CLOSED, WritingStorage
 from steersman.storage.etcd import checks, messages, sole_server, watch
 from steersman.storage.etcd.compaction import Compactor
 from steersman.storage.etcd.leases import REUSE_SECONDS, Leases
@@ -22,29 +23,21 @@ from steersman.storage.etcd.sole_server import QUIET, ROUND, SoleServer
 from steersman.storage.etcd.watch import WatchLoop
 from steersman.storage.interface import (
     Answered,
-    Changes,
     Compacted,
     Conflict,
-    Deliver,
     Event,
     FutureRevision,
     KeyExists,
     KeyValue,
-    Lost,
     OutcomeUnknown,
     Range,
     StorageUnavailable,
-    Subscription,
     ValueRefused,
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, compaction
-from steersman.storage.progress import Progress
-from steersman.storage.refusals import Account
-from steersman.storage.replayed_history import replayed_history
 from steersman.storage.rewind import bounds
 from steersman.work.periodic import Periodic
-from steersman.work.single_flight import Flight
 from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
@@ -58,7 +51,6 @@ _LOOK: Final = 64
 """The items of a long answer that are read between two checks of the clock."""
 LAST_SECONDS: Final = 10.0
 """The seconds that writes in progress have when the store is closed."""
-_CLOSED: Final = "the store is closed"
 _UNSEEN: Final = "the write was committed, but its event was not received"
 _COMPACTED: Final = "required revision has been compacted"
 _FUTURE: Final = "required revision is a future revision"
@@ -92,16 +84,14 @@ class _Write:
     received: asyncio.Future[Event] | None = None
 
 
-class EtcdStorage:
+class EtcdStorage(WritingStorage):
     """A `Storage` in an etcd cluster, to which others may write too. To be opened with `open`.
 
     Subscribers get their events from one watch of everything below the root. A write returns when its event has been
     received. A write whose caller is cancelled may still be committed.
     """
 
-    knows_newest = False
     has_other_servers = True
-    seals = False
 
     def __init__(
         self,
@@ -111,13 +101,11 @@ class EtcdStorage:
         lease_reuse_seconds: int = REUSE_SECONDS,
         on_lease: Callable[[int], None] | None = None,
     ) -> None:
+        super().__init__()
         self._members = members
         self._watched = watched
         self._root = root.rstrip("/")
         self._is_moved = self._root != ROOT and bool(self._root)
-        self._revision = 0
-        self._dispatcher = Dispatcher()
-        self._progress = Progress()
         self._leases = Leases(members, lease_reuse_seconds, on_lease)
         self._compactor = Compactor(members)
         self._compacted = 0
@@ -128,9 +116,7 @@ class EtcdStorage:
         self._asking: list[Answered] = []
         self._asker: asyncio.Task[None] | None = None
         self._compaction: Periodic | None = None
-        self.refusals = Account()
         self._sole: SoleServer | None = None
-        self._closed: Flight[None] | None = None
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
         self._watch = WatchLoop(
             watched, low, high, on_changes=self._changed, on_progress=self._progressed, on_gap=self._start_over
@@ -235,11 +221,6 @@ class EtcdStorage:
     # State
 
     @property
-    def revision(self) -> int:
-        """Return the newest revision whose events have been delivered to every subscriber."""
-        return self._revision
-
-    @property
     def compact_revision(self) -> int:
         """Return the newest compaction that this server has seen or made."""
         return max(self._compacted, self._compactor.compacted)
@@ -247,7 +228,7 @@ class EtcdStorage:
     @property
     def refusal(self) -> str:
         """Return a text once the storage is closed, as a connection that is lost comes back by itself."""
-        return _CLOSED if self._closed is not None else ""
+        return CLOSED if self._closed is not None else ""
 
     def sole_server(
         self, *, clock: Callable[[], float] = sole_server.boot_seconds, quiet: float = QUIET, interval: float = ROUND
@@ -256,10 +237,6 @@ class EtcdStorage:
         folder = self._outer(f"{ROOT}/steersman.sole-server/")
         self._sole = SoleServer(self._members, folder, self.wait_until, clock=clock, quiet=quiet, interval=interval)
         return self._sole
-
-    async def is_stale(self, key: str) -> bool:
-        """Return False, as values are stored as given."""
-        return False
 
     async def current_revision(self) -> int:
         """Return the newest revision of the cluster, in a request that concurrent callers share. Raises
@@ -378,39 +355,40 @@ class EtcdStorage:
 
     # Writing
 
-    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
-        """Create a key in one transaction, with a lease for its `ttl`. Raises KeyExists, StorageUnavailable."""
-        check_write(key, value)
-        event, current = await self._put(key, value, 0, ttl)
-        if event is None:
-            if current is None:
-                raise StorageUnavailable(f"etcd refuses to create {key}, which does not exist")
-            raise KeyExists(current)
-        assert event.current is not None
-        return event.current
-
-    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
-        """Replace a value in one transaction, with a lease for its `ttl`. Raises Conflict, StorageUnavailable."""
-        check_write(key, value)
+    async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Delete a key, which may be any bytes of etcd, decoded with surrogate escapes. Raises Conflict,
+        StorageUnavailable.
+        """
+        check_write(key.encode(errors="surrogateescape").decode(errors="replace"), None)
         if expected_revision <= 0:
             raise Conflict(key, await self.get(key))
-        event, current = await self._put(key, value, expected_revision, ttl)
-        if event is None:
+        return await self._write(key, None, expected_revision, 0)
+
+    async def _write(self, key: str, value: bytes | None, expected_revision: int, ttl: int) -> Event:
+        if value is None:
+            request = messages.delete_if(self._outer(key), mod_revision=expected_revision)
+            event, current = await self._transact(key, request)
+        else:
+            event, current = await self._put(key, value, expected_revision, ttl)
+        if event is not None:
+            return event
+        if expected_revision:
             raise Conflict(key, current)
-        assert event.current is not None
-        return event.current
+        if current is None:
+            raise StorageUnavailable(f"etcd refuses to create {key}, which does not exist")
+        raise KeyExists(current)
 
     async def _put(
         self, key: str, value: bytes, expected_revision: int, ttl: int
     ) -> tuple[Event | None, KeyValue | None]:
         outer = self._outer(key)
         if not ttl:
-            return await self._write(key, messages.put_if(outer, value, mod_revision=expected_revision))
+            return await self._transact(key, messages.put_if(outer, value, mod_revision=expected_revision))
         for is_last in (False, True):
             lease = await self._lease(ttl)
             request = messages.put_if(outer, value, mod_revision=expected_revision, lease=lease)
             try:
-                return await self._write(key, request)
+                return await self._transact(key, request)
             except StorageUnavailable as error:
                 if is_last or _NO_LEASE not in str(error):
                     raise
@@ -426,20 +404,7 @@ class EtcdStorage:
             self.refusals.writes.refused(refused)
             raise refused from error
 
-    async def delete(self, key: str, *, expected_revision: int) -> Event:
-        """Delete a key in one transaction; the key may be any bytes of etcd, decoded with surrogate escapes.
-
-        Raises Conflict, StorageUnavailable.
-        """
-        check_write(key.encode(errors="surrogateescape").decode(errors="replace"), None)  # it may not be UTF-8
-        if expected_revision <= 0:
-            raise Conflict(key, await self.get(key))
-        event, current = await self._write(key, messages.delete_if(self._outer(key), mod_revision=expected_revision))
-        if event is None:
-            raise Conflict(key, current)
-        return event
-
-    async def _write(self, key: str, request: bytes) -> tuple[Event | None, KeyValue | None]:
+    async def _transact(self, key: str, request: bytes) -> tuple[Event | None, KeyValue | None]:
         """Return the event of a write, or the current value of the key if its condition was not met."""
         self._check_open()
         write = _Write(key, {})
@@ -536,65 +501,32 @@ class EtcdStorage:
                 if write.received is not None and not write.received.done():
                     write.received.set_exception(OutcomeUnknown(_UNSEEN))
 
-    async def subscribe(
-        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
-    ) -> Subscription:
-        """Register for the server's one watch of etcd, after replaying the events since `after_revision`.
-
-        Waits for `after_revision` if etcd has it and the watch does not yet. Raises Compacted, FutureRevision,
-        StorageUnavailable.
-        """
-        self._check_open()
-        if after_revision > self._revision:
-            current = await self.current_revision()
-            if after_revision > current:
-                raise FutureRevision(after_revision, current)
-            await self.wait_until(after_revision)
-        if after_revision < self.compact_revision:
-            raise Compacted(self.compact_revision)
-        registration = self._dispatcher.add(prefix, deliver, lost)
-        if after_revision < self._revision:
-            try:
-                await self._replay(registration, after_revision, self._revision)
-            except BaseException:
-                registration.cancel()
-                raise
-        return registration
+    async def _catch_up(self, revision: int) -> None:
+        """Wait for a revision that etcd has and the watch does not yet."""
+        current = await self.current_revision()
+        if revision > current:
+            raise FutureRevision(revision, current)
+        await self.wait_until(revision)
 
     async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
-        """Deliver the kept events up to `last`, while newer events are held back."""
-
         def deliver(changes: Sequence[Change]) -> None:
             found = [self._event(change) for change in changes if change.current.mod_revision <= last]
             if found:
                 registration.deliver_now(found)
 
-        registration.hold()
         low, high = self._range_of(registration.prefix, "")
         try:
             await watch.replay(self._watched, low, high, after=after_revision, last=last, on_changes=deliver)
         except CallError as error:
             raise unavailable(error) from error
-        registration.release()
 
     async def wait_until(self, revision: int) -> None:
         """Request progress from the watch if it is behind, and wait for the revision. Raises StorageUnavailable."""
-        self._check_open()
-        if revision > self._revision:
+        if revision > self._revision and self._closed is None:
             self._watch.request_progress(revision)
-            await self._progress.wait(revision)
+        await super().wait_until(revision)
 
     # Maintenance
-
-    keeps_records = False
-
-    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
-        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
-        return await replayed_history(self, prefix, before, limit, is_key=is_key)
-
-    async def revision_at(self, seconds: float) -> int:
-        """Return 0, as times of writes are not known."""
-        return 0
 
     async def compact(self, revision: int) -> None:
         """Compact the history of the whole etcd cluster. Raises Compacted, FutureRevision, StorageUnavailable."""
@@ -616,12 +548,6 @@ class EtcdStorage:
         except CallError as error:
             raise unavailable(error) from error
 
-    async def close(self) -> None:
-        """Stop the watch and background work and close the connections, once for all callers."""
-        if self._closed is None:
-            self._closed = Flight(self._shut_down)
-        await self._closed
-
     async def _shut_down(self) -> None:
         if self._compaction is not None:
             await self._compaction.stop()
@@ -634,12 +560,7 @@ class EtcdStorage:
         self._watched.close()
         if self._asker is not None:
             await asyncio.gather(self._asker, return_exceptions=True)
-        self._dispatcher.clear()
-        self._progress.fail(StorageUnavailable(_CLOSED))
-
-    def _check_open(self) -> None:
-        if self._closed is not None:
-            raise StorageUnavailable(_CLOSED)
+        await super()._shut_down()
 
 
 def _answer(future: asyncio.Future[int], found: int | StorageUnavailable) -> None:

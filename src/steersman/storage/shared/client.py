@@ -9,35 +9,25 @@ from typing import Final
 
 from steersman.machinery.shared_words import SharedWords
 from steersman.net.link import Link, frame
-from steersman.storage.dispatch import Dispatcher, Registration
+from steersman.storage.dispatch import Registration
+from steersman.storage.dispatching import CLOSED, WritingStorage
 from steersman.storage.interface import (
-    Changes,
-    Compacted,
-    Conflict,
-    Deliver,
     Event,
     FutureRevision,
     KeyValue,
-    Lost,
     OutcomeUnknown,
     Range,
     StorageUnavailable,
-    Subscription,
 )
-from steersman.storage.keys import check_write
-from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
-from steersman.storage.replayed_history import replayed_history
 from steersman.storage.shared import frames
 from steersman.storage.shared.frames import Kind
-from steersman.work.single_flight import Flight
 
-_CLOSED: Final = "the store is closed"
 _GONE: Final = "the process that owns the store has ended"
 _NUMBERS: Final = 1 << 32
 
 
-class SharedStorage:
+class SharedStorage(WritingStorage):
     """A `Storage` over a connection to its owner. To be opened with `open`.
 
     The owner sends every event, in order, and the events of a write before the answer to it. The newest revision is in
@@ -45,18 +35,12 @@ class SharedStorage:
     most for events that have been sent.
     """
 
-    knows_newest = False
-    has_other_servers = False
-    seals = False
-
     def __init__(self, words: SharedWords, ended: Callable[[], None]) -> None:
+        super().__init__(refusals=Account(logs=False))  # the owner logs them
         self._words = words
         self._ended = ended
         self._link: Link | None = None
-        self._revision = 0
         self._refusal = ""
-        self._dispatcher = Dispatcher()
-        self._progress = Progress()
         self._last_number = 0
         self._calls: dict[int, asyncio.Future[bytes]] = {}
         self._items: dict[int, list[KeyValue]] = {}
@@ -69,8 +53,6 @@ class SharedStorage:
         self._loop = asyncio.get_running_loop()
         self._hello: asyncio.Future[int] = self._loop.create_future()
         self._idle: asyncio.Future[None] | None = None
-        self.refusals = Account(logs=False)  # the owner logs them
-        self._closed: Flight[None] | None = None
 
     @classmethod
     async def open(
@@ -86,11 +68,6 @@ class SharedStorage:
         return storage
 
     # State
-
-    @property
-    def revision(self) -> int:
-        """Return the newest revision whose events this process has delivered to its subscribers."""
-        return self._revision
 
     @property
     def newest(self) -> int:
@@ -111,10 +88,6 @@ class SharedStorage:
     def refusal(self) -> str:
         """Return why the process with the storage accepts no writes, or why the connection has ended, else ""."""
         return self._refusal
-
-    async def is_stale(self, key: str) -> bool:
-        """Return False, as values are stored as given."""
-        return False
 
     # Received frames
 
@@ -225,30 +198,7 @@ class SharedStorage:
 
     # Writing
 
-    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
-        """Send a create to the process with the storage. Raises KeyExists, StorageUnavailable."""
-        check_write(key, value)
-        event = await self._write(key, value, 0, ttl)
-        assert event.current is not None
-        return event.current
-
-    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
-        """Send an update to the process with the storage. Raises Conflict, StorageUnavailable."""
-        check_write(key, value)
-        if expected_revision <= 0:
-            raise Conflict(key, await self.get(key))
-        event = await self._write(key, value, expected_revision, ttl)
-        assert event.current is not None
-        return event.current
-
-    async def delete(self, key: str, *, expected_revision: int) -> Event:
-        """Send a delete to the process with the storage. Raises Conflict, StorageUnavailable."""
-        check_write(key, None)
-        if expected_revision <= 0:
-            raise Conflict(key, await self.get(key))
-        return await self._write(key, b"", expected_revision, 0)
-
-    async def _write(self, key: str, value: bytes, expected_revision: int, ttl: int) -> Event:
+    async def _write(self, key: str, value: bytes | None, expected_revision: int, ttl: int) -> Event:
         if self._refusal:
             refused = StorageUnavailable(self._refusal)
             if self._closed is None:
@@ -259,7 +209,7 @@ class SharedStorage:
         of_key.append(since)
         number = self._number()
         try:
-            done = await self._call(number, frames.write(number, key, value, expected_revision, ttl))
+            done = await self._call(number, frames.write(number, key, value or b"", expected_revision, ttl))
             if self.refusals.writes.ongoing:
                 self.refusals.writes.accepted()
             return since[frames.read_revision(done)]
@@ -274,33 +224,13 @@ class SharedStorage:
 
     # Events
 
-    async def subscribe(
-        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
-    ) -> Subscription:
-        """Register the subscriber in this process; the process with the storage replays older events.
-
-        Waits for a revision that the storage has, but this process not yet. Raises Compacted, FutureRevision,
-        StorageUnavailable.
-        """
-        self._check_open()
-        if after_revision > self._revision:
-            if after_revision > self.newest:
-                raise FutureRevision(after_revision, self.newest)
-            await self.wait_until(after_revision)
-        if after_revision < self.compact_revision:
-            raise Compacted(self.compact_revision)
-        registration = self._dispatcher.add(prefix, deliver, lost)
-        if after_revision < self._revision:
-            try:
-                await self._replay(registration, after_revision, self._revision)
-            except BaseException:
-                registration.cancel()
-                raise
-        return registration
+    async def _catch_up(self, revision: int) -> None:
+        """Wait for a revision that the storage has, but this process not yet."""
+        if revision > self.newest:
+            raise FutureRevision(revision, self.newest)
+        await self.wait_until(revision)
 
     async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
-        """Deliver the kept events up to `last`, while newer events are held back."""
-        registration.hold()
         number = self._number()
         self._replays[number] = (registration, last)
         try:
@@ -309,13 +239,6 @@ class SharedStorage:
             raise StorageUnavailable(str(error)) from error
         finally:
             del self._replays[number]
-        registration.release()
-
-    async def wait_until(self, revision: int) -> None:
-        """Wait until the events up to the revision have reached this process. Raises StorageUnavailable."""
-        self._check_open()
-        if revision > self._revision:
-            await self._progress.wait(revision)
 
     def wait_for_newest(self) -> Awaitable[int] | int:
         """Return the newest revision of now, once every subscriber has received all events up to it.
@@ -331,39 +254,21 @@ class SharedStorage:
 
     # Maintenance
 
-    keeps_records = False
-
-    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
-        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
-        return await replayed_history(self, prefix, before, limit, is_key=is_key)
-
-    async def revision_at(self, seconds: float) -> int:
-        """Return 0, as times of writes are not known."""
-        return 0
-
     async def compact(self, revision: int) -> None:
         """Let the process with the storage compact. Raises Compacted, FutureRevision, StorageUnavailable."""
         number = self._number()
         await self._call(number, frames.compact(number, revision))
 
-    async def close(self) -> None:
-        """Wait for the requests in progress and close the connection. The owner keeps the storage open."""
-        if self._closed is None:
-            self._closed = Flight(self._shut_down)
-        await self._closed
-
     async def _shut_down(self) -> None:
-        self._refusal = self._refusal or _CLOSED
+        self._refusal = self._refusal or CLOSED
         if self._calls:
             self._idle = self._loop.create_future()
             await self._idle
         if self._link is not None:
             self._link.close()
-        self._dispatcher.clear()
-        self._progress.fail(StorageUnavailable(_CLOSED))
+        await super()._shut_down()
 
     def _check_open(self) -> None:
-        if self._closed is not None:
-            raise StorageUnavailable(_CLOSED)
+        super()._check_open()
         if self._link is None:
             raise StorageUnavailable(_GONE)

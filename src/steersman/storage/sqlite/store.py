@@ -15,30 +15,25 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from steersman.machinery.values import times
-from steersman.storage.dispatch import Dispatcher, Registration
+from steersman.storage.dispatch import Registration
+from steersman.storage.dispatching import CLOSED, WritingStorage
 from steersman.storage.interface import (
     Changes,
     Compacted,
     Conflict,
-    Deliver,
     Event,
     FutureRevision,
     KeyValue,
-    Lost,
     OutcomeUnknown,
     Range,
     StorageDamaged,
     StorageFormatError,
     StorageUnavailable,
-    Subscription,
     ValueRefused,
     Waiter,
 )
-from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background, Compactor
 from steersman.storage.origins import NO_ORIGIN, current_origin
-from steersman.storage.progress import Progress
-from steersman.storage.refusals import Account
 from steersman.storage.retention import ROW_OVERHEAD, History, Retention
 from steersman.storage.sqlite import compaction, past_writes
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
@@ -48,7 +43,6 @@ from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.reader import Readers
 from steersman.storage.sqlite.writer import Write, Writer, tell
 from steersman.work.shielding import shielded
-from steersman.work.single_flight import Flight
 
 logger = logging.getLogger(__name__)
 
@@ -87,12 +81,14 @@ _FAULTS: Final = {
 }
 
 
-class SQLiteStorage:
+class SQLiteStorage(WritingStorage):
     """A `Storage` in a SQLite file, opened with `open`.
 
     Writes of one turn of the event loop, and those that arrive during a commit, go into one transaction. A write whose
     caller is cancelled may still be committed, and is then delivered to subscribers like any other.
     """
+
+    knows_newest = True
 
     def __init__(
         self,
@@ -112,18 +108,17 @@ class SQLiteStorage:
         self._loop = loop
         self._context = copy_context()
         """Context of the server, in which events are delivered: the writer's thread has none."""
-        self._revision, self._compact_revision, _ = log.revisions()
+        revision, self._compact_revision, _ = log.revisions()
+        super().__init__(revision)
         self._history = None if retention is None else History(retention)
         """The account of history; None without a retention, when no records are stored."""
-        self._unaccounted = self._revision
+        self._unaccounted = revision
         """The newest revision of the file when it was opened, 0 once its history is in the account."""
         self.keeps_records = retention is not None
-        self._writer = Writer(log, self._revision, clock, keeps_records=self.keeps_records)
+        self._writer = Writer(log, revision, clock, keeps_records=self.keeps_records)
         self._place = FileIdentity(path)
         self._checkpointer = Checkpointer(path, log.connection, self._writer.post, durable=durable)
         self._readers = Readers(path, threads=_READER_THREADS, cache_kib=_READER_CACHE_KIB)
-        self._dispatcher = Dispatcher()
-        self._progress = Progress()
         self._background = Background()
         self._compacting = asyncio.Lock()
         self._pending: list[Write] = []
@@ -132,8 +127,6 @@ class SQLiteStorage:
         self._idle = asyncio.Event()
         self._idle.set()
         self._refusal = ""
-        self.refusals = Account()
-        self._closed: Flight[None] | None = None
 
     @classmethod
     async def open(
@@ -180,23 +173,6 @@ class SQLiteStorage:
             storage._background.run(storage.check())
         return storage
 
-    knows_newest = True
-    has_other_servers = False
-    seals = False
-
-    async def is_stale(self, key: str) -> bool:
-        """Return False, as values are stored as given."""
-        return False
-
-    @property
-    def revision(self) -> int:
-        """Return the newest revision that is durable and delivered."""
-        return self._revision
-
-    async def current_revision(self) -> int:
-        """Return the same as `revision`, as nobody else writes."""
-        return self._revision
-
     @property
     def compact_revision(self) -> int:
         """Return the revision of the last compaction, 0 without one."""
@@ -208,29 +184,6 @@ class SQLiteStorage:
         return self._refusal
 
     # Writes
-
-    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
-        """Create a key in the next batch of writes, which share one transaction. Raises KeyExists, StorageUnavailable."""
-        check_write(key, value)
-        event = await self._write(key, value, 0, ttl)
-        assert event.current is not None
-        return event.current
-
-    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
-        """Replace a value in the next batch of writes. Raises Conflict, StorageUnavailable."""
-        check_write(key, value)
-        if expected_revision <= 0:
-            raise Conflict(key, await self.get(key))
-        event = await self._write(key, value, expected_revision, ttl)
-        assert event.current is not None
-        return event.current
-
-    async def delete(self, key: str, *, expected_revision: int) -> Event:
-        """Delete a key in the next batch of writes. Raises Conflict, StorageUnavailable."""
-        check_write(key, None)
-        if expected_revision <= 0:
-            raise Conflict(key, await self.get(key))
-        return await self._write(key, None, expected_revision, 0)
 
     def _write(self, key: str, value: bytes | None, expected_revision: int, ttl: int) -> asyncio.Future[Event]:
         future: asyncio.Future[Event] = self._loop.create_future()
@@ -380,27 +333,7 @@ class SQLiteStorage:
             self.refusals.reads.accepted()
         return found
 
-    async def subscribe(
-        self, prefix: str, *, after_revision: int, deliver: Deliver, lost: Lost | None = None
-    ) -> Subscription:
-        """Register the subscriber and replay stored events. Raises Compacted, FutureRevision, StorageUnavailable."""
-        self._check_open()
-        if after_revision > self._revision:
-            raise FutureRevision(after_revision, self._revision)
-        if after_revision < self._compact_revision:
-            raise Compacted(self._compact_revision)
-        registration = self._dispatcher.add(prefix, deliver, lost)
-        if after_revision < self._revision:
-            try:
-                await self._replay(registration, after_revision, self._revision)
-            except BaseException:
-                registration.cancel()
-                raise
-        return registration
-
     async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
-        """Deliver stored events up to `last`, while newer events are held back."""
-        registration.hold()
         page = FIRST_PAGE
         while registration.active:
             events, size = await self._on_reader(
@@ -412,13 +345,6 @@ class SQLiteStorage:
             if len(events) < page:
                 break
             page = next_page(page, size)
-        registration.release()
-
-    async def wait_until(self, revision: int) -> None:
-        """Wait for a future revision. Raises StorageUnavailable once the store is closed."""
-        self._check_open()
-        if revision > self._revision:
-            await self._progress.wait(revision)
 
     async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
         """Return a page of writes, read in a thread. Raises StorageUnavailable."""
@@ -512,20 +438,13 @@ class SQLiteStorage:
         except StorageUnavailable as error:
             logger.warning("%s was not checked to its end: %s", self._path, error)
 
-    async def close(self) -> None:
-        """Finish the accepted writes and close the files, once for all callers."""
-        if self._closed is None:
-            self._closed = Flight(self._shut_down)
-        await self._closed
-
     async def _shut_down(self) -> None:
         await self._background.stop()
-        self._refusal = self._refusal or "the store is closed"
+        self._refusal = self._refusal or CLOSED
         await self._idle.wait()
         async with self._compacting:
             await asyncio.to_thread(self._release)
-        self._dispatcher.clear()
-        self._progress.fail(StorageUnavailable("the store is closed"))
+        await super()._shut_down()
 
     def _release(self) -> None:
         """Release everything. Blocks. The last connection to close checkpoints the write-ahead log."""
@@ -534,10 +453,6 @@ class SQLiteStorage:
         self._readers.stop()
         self._log.connection.close()
         self._lock.release()
-
-    def _check_open(self) -> None:
-        if self._closed is not None:
-            raise StorageUnavailable("the store is closed")
 
 
 def _replaced_bytes(events: Sequence[Event]) -> int:

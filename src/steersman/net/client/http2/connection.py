@@ -107,7 +107,7 @@ class Http2Connection(Sending):
         self._flush()
         self._tick()
         for each in came:
-            self.receive(each)
+            self.data_received(each)
 
     # Requests
 
@@ -233,7 +233,7 @@ class Http2Connection(Sending):
 
     # Events
 
-    def receive(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         """Process received bytes."""
         if self.is_over:
             return

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from steersman.net.client.answer import BadAnswer
-from steersman.net.client.dial import ReceivingProtocol
 from steersman.net.client.http1 import MAX_HEAD_BYTES
 from steersman.net.client.http2.answer import ClientStream
 from steersman.net.http2 import frames
 from steersman.net.http2.flow_control import ReceiveWindow
 from steersman.net.http2.receiving import Receiving
 from steersman.net.message import BodyAborted
+from steersman.net.receiving_protocol import ReceivingProtocol
 
 CONNECTION_WINDOW: Final = 1 << 30
 """Receive window of the connection: so large that an unread body does not hold up other streams."""
@@ -24,6 +24,7 @@ class Sending(ReceivingProtocol, Receiving[ClientStream]):
     """Sender of requests and bodies on a client's connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        ReceivingProtocol.__init__(self)
         Receiving.__init__(self, loop.time, ReceiveWindow(CONNECTION_WINDOW, CONNECTION_WINDOW // 2), MAX_HEAD_BYTES)
         self._loop = loop
         self._transport: asyncio.Transport

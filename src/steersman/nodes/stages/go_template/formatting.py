@@ -11,7 +11,6 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import to_upper
 from steersman.nodes.stages.go_template.values import (
     MISSING,
-    Number,
     TemplateError,
     Value,
     float_text,
@@ -154,8 +153,3 @@ def _signed(text: str, flags: str, value: Value) -> str:
     if isinstance(value, (bool, str)) or not isinstance(value, (int, float)) or text[:1] in ("-", "+"):
         return text
     return f"+{text}" if "+" in flags else f" {text}" if " " in flags else text
-
-
-def is_number(value: Value) -> bool:
-    """Return True if arithmetic accepts a value: an int, a float, or a JSON number."""
-    return isinstance(value, (int, float, Number))

@@ -41,7 +41,7 @@ class PodTemplateStrategy(Strategy[PodTemplate, Services]):
         options = pod_template_options(None, allow_privileged=self.allow_privileged)
         return validate_pod_template_spec(obj.template, _TEMPLATE, options)
 
-    def warnings_on_create(self, ctx: Context, obj: PodTemplate) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: PodTemplate) -> Iterator[str]:
         return warnings_for_pod_template(obj.template, _TEMPLATE)
 
     def prepare_for_update(self, ctx: Context, new: PodTemplate, old: PodTemplate) -> None:
@@ -51,9 +51,6 @@ class PodTemplateStrategy(Strategy[PodTemplate, Services]):
     def validate_update(self, ctx: Context, new: PodTemplate, old: PodTemplate) -> Iterator[FieldError]:
         options = pod_template_options(old.template, allow_privileged=self.allow_privileged)
         return validate_pod_template_spec(new.template, _TEMPLATE, options)
-
-    def warnings_on_update(self, ctx: Context, new: PodTemplate, old: PodTemplate) -> Iterator[str]:
-        return warnings_for_pod_template(new.template, _TEMPLATE)
 
 
 POD_TEMPLATES: Final = Resource(

@@ -26,6 +26,7 @@ from steersman.machinery.validation.leaves import (
     validate_qualified_name,
     validate_required_name,
     validate_supported,
+    validate_unique,
     validate_with,
 )
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -143,9 +144,7 @@ def _validate_claims(status: core.PodStatus, spec: core.PodSpec) -> Iterator[Fie
         if claim.name not in claims:
             text = "must match the name of an entry in `spec.resourceClaims`"
             yield invalid(here / "name", claim.name, text)
-        if claim.name in seen:
-            yield duplicate(here / "name", claim.name)
-        seen.add(claim.name)
+        yield from validate_unique(claim.name, seen, here / "name")
         if claim.resource_claim_name is not None:
             yield from validate_name(name_is_dns_subdomain, claim.resource_claim_name, here / "resourceClaimName")
     if status.extended_resource_claim_status is not None:
@@ -292,9 +291,7 @@ def _validate_allocated(
                     yield required(where / "message", "must be non-empty if specified")
                 elif len(health.message.encode()) > _LONGEST_HEALTH_MESSAGE:
                     yield too_long(where / "message", _LONGEST_HEALTH_MESSAGE)
-            if health.resource_id in seen:
-                yield duplicate(where / "resourceID", health.resource_id)
-            seen.add(health.resource_id)
+            yield from validate_unique(health.resource_id, seen, where / "resourceID")
 
 
 def _not_requested(name: str, container: core.Container) -> str:

@@ -70,7 +70,7 @@ class EndpointsStrategy(Strategy[Endpoints]):
     def validate(self, ctx: Context, obj: Endpoints) -> Iterator[FieldError]:
         return _validate_subsets(obj)
 
-    def warnings_on_create(self, ctx: Context, obj: Endpoints) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: Endpoints) -> Iterator[str]:
         if obj.metadata.labels.get(MANAGED_BY) == _CONTROLLER:
             return
         for index, subset in enumerate(obj.subsets):
@@ -84,9 +84,6 @@ class EndpointsStrategy(Strategy[Endpoints]):
     def validate_update(self, ctx: Context, new: Endpoints, old: Endpoints) -> Iterator[FieldError]:
         if new.subsets != old.subsets:
             yield from _validate_subsets(new)
-
-    def warnings_on_update(self, ctx: Context, new: Endpoints, old: Endpoints) -> Iterator[str]:
-        return self.warnings_on_create(ctx, new)
 
 
 def default_endpoints(endpoints: Endpoints) -> None:

@@ -18,7 +18,6 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.net.client.transport import Address
 from steersman.registry.services import Services
 
-_SERVICES = GroupResource("", "services")
 _LABEL = "kubernetes.io/service-name"
 
 

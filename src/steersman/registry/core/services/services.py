@@ -84,7 +84,7 @@ class ServiceStrategy(Strategy[Service]):
     def validate(self, ctx: Context, obj: Service) -> Iterator[FieldError]:
         return validate_service(obj, None)
 
-    def warnings_on_create(self, ctx: Context, obj: Service) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: Service) -> Iterator[str]:
         return _warnings(obj)
 
     def canonicalize(self, obj: Service) -> None:
@@ -97,9 +97,6 @@ class ServiceStrategy(Strategy[Service]):
 
     def validate_update(self, ctx: Context, new: Service, old: Service) -> Iterator[FieldError]:
         return validate_service_update(new, old)
-
-    def warnings_on_update(self, ctx: Context, new: Service, old: Service) -> Iterator[str]:
-        return _warnings(new)
 
 
 class ServiceStatusStrategy(StatusStrategy[Service]):

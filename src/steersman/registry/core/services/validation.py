@@ -19,6 +19,7 @@ from steersman.machinery.validation.leaves import (
     validate_dns1123_label,
     validate_qualified_name,
     validate_supported,
+    validate_unique,
     validate_with,
 )
 from steersman.machinery.validation.selectors import validate_labels
@@ -131,9 +132,7 @@ def _validate_port(port: ServicePort, path: Path, names: set[str], *, name_requi
     """Validate one port; `names` has the names of the ports before it, and its own name is added."""
     if port.name:
         yield from validate_dns1123_label(port.name, path / "name")
-        if port.name in names:
-            yield duplicate(path / "name", port.name)
-        names.add(port.name)
+        yield from validate_unique(port.name, names, path / "name")
     elif name_required:
         yield required(path / "name")
     yield from validate_with(is_valid_port_num, port.port, path / "port")
@@ -202,12 +201,10 @@ def _version(address: str) -> int:
 
 
 def _validate_families(service: Service) -> Iterator[FieldError]:
-    path, seen = _SPEC / "ipFamilies", set()
+    path, seen = _SPEC / "ipFamilies", set[str]()
     for index, family in enumerate(service.spec.ip_families):
         yield from validate_supported(family, FAMILIES, path[index])
-        if family in seen:
-            yield duplicate(path[index], family)
-        seen.add(family)
+        yield from validate_unique(family, seen, path[index])
     policy = service.spec.ip_family_policy
     if policy is not None and policy not in FAMILY_POLICIES:
         yield not_supported(_SPEC / "ipFamilyPolicy", policy, FAMILY_POLICIES)

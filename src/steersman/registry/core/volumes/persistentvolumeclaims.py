@@ -160,7 +160,7 @@ class PersistentVolumeClaimStrategy(Strategy[PersistentVolumeClaim]):
     def validate(self, ctx: Context, obj: PersistentVolumeClaim) -> Iterator[FieldError]:
         return _validate_spec(obj, None)
 
-    def warnings_on_create(self, ctx: Context, obj: PersistentVolumeClaim) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: PersistentVolumeClaim) -> Iterator[str]:
         return _warnings(obj)
 
     def prepare_for_update(self, ctx: Context, new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> None:
@@ -184,9 +184,6 @@ class PersistentVolumeClaimStrategy(Strategy[PersistentVolumeClaim]):
         yield from _validate_size_update(new, old)
         yield from validate_immutable(new.spec.volume_mode, old.spec.volume_mode, Path("volumeMode"))
         yield from _validate_attributes_class_update(new, old)
-
-    def warnings_on_update(self, ctx: Context, new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> Iterator[str]:
-        return _warnings(new)
 
 
 class PersistentVolumeClaimStatusStrategy(PersistentVolumeClaimStrategy):

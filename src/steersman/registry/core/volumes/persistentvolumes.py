@@ -165,7 +165,7 @@ class PersistentVolumeStrategy(Strategy[PersistentVolume]):
         yield from validate_volume_spec(obj.spec, obj.metadata.name)
         yield from _validate_mount_options(obj)
 
-    def warnings_on_create(self, ctx: Context, obj: PersistentVolume) -> Iterator[str]:
+    def warnings(self, ctx: Context, obj: PersistentVolume) -> Iterator[str]:
         return _warnings(obj)
 
     def validate_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[FieldError]:
@@ -183,9 +183,6 @@ class PersistentVolumeStrategy(Strategy[PersistentVolume]):
         yield from _validate_affinity_update(new.spec.node_affinity, old.spec.node_affinity)
         if old.spec.volume_attributes_class_name is not None and new.spec.volume_attributes_class_name is None:
             yield forbidden(_SPEC / "volumeAttributesClassName", "update from non-nil value to nil is forbidden")
-
-    def warnings_on_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[str]:
-        return _warnings(new)
 
 
 class PersistentVolumeStatusStrategy(PersistentVolumeStrategy):

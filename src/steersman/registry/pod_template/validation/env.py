@@ -10,13 +10,13 @@ from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_found, required
 from steersman.machinery.validation.formats import (
     is_config_map_key,
+    is_dns1123_label,
     is_dns1123_subdomain,
     is_relaxed_env_var_name,
     is_usual_config_map_key,
     is_usual_env_var_name,
 )
 from steersman.machinery.validation.leaves import (
-    validate_dns1123_label,
     validate_name,
     validate_required,
     validate_with,
@@ -96,10 +96,7 @@ def _validate_key_selector(
 
 def _validate_file_key(selector: core.FileKeySelector, path: Path) -> Iterator[FieldError]:
     yield from validate_required(is_relaxed_env_var_name, selector.key, path / "key")
-    if not selector.volume_name:
-        yield required(path / "volumeName")
-    else:
-        yield from validate_dns1123_label(selector.volume_name, path / "volumeName")
+    yield from validate_required(is_dns1123_label, selector.volume_name, path / "volumeName")
     if not selector.path:
         yield required(path / "path")
     else:

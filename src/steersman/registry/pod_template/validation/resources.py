@@ -26,7 +26,12 @@ from steersman.machinery.errors.field import (
     not_supported,
     required,
 )
-from steersman.machinery.validation.leaves import validate_choice, validate_dns1123_label, validate_name
+from steersman.machinery.validation.leaves import (
+    validate_choice,
+    validate_dns1123_label,
+    validate_name,
+    validate_unique,
+)
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
     is_huge_page_resource,
@@ -197,9 +202,7 @@ def validate_resize_policies(
     """Validate the policies that say which resource changes restart a container."""
     seen: set[str] = set()
     for index, policy in enumerate(policies):
-        if policy.resource_name in seen:
-            yield duplicate(path[index], policy.resource_name)
-        seen.add(policy.resource_name)
+        yield from validate_unique(policy.resource_name, seen, path[index])
         yield from validate_choice(policy.resource_name, RESIZABLE, path)
         yield from validate_choice(policy.restart_policy, RESIZE_POLICIES, path)
         if pod_restart_policy == "Never" and policy.restart_policy != "NotRequired":

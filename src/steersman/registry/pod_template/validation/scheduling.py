@@ -9,7 +9,7 @@ from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
-from steersman.machinery.validation.leaves import validate_qualified_name
+from steersman.machinery.validation.leaves import validate_qualified_name, validate_unique
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_namespace_name
 from steersman.machinery.validation.selectors import (
     STRICT,
@@ -281,9 +281,7 @@ def validate_scheduling_gates(gates: list[core.PodSchedulingGate], path: Path) -
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         yield from validate_qualified_name(gate.name, path[index])
-        if gate.name in seen:
-            yield duplicate(path[index], gate.name)
-        seen.add(gate.name)
+        yield from validate_unique(gate.name, seen, path[index])
 
 
 def validate_scheduling_group(group: core.PodSchedulingGroup | None, path: Path) -> Iterator[FieldError]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required, too_long
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_subdomain
-from steersman.machinery.validation.leaves import validate_dns1123_label, validate_name, validate_supported
+from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_label, is_dns1123_subdomain
+from steersman.machinery.validation.leaves import (
+    validate_dns1123_label,
+    validate_name,
+    validate_required,
+    validate_supported,
+)
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.pod_template.validation.iscsi_names import FORMATS, is_iscsi_name
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -25,42 +30,48 @@ _MANAGED_DISK: Final = "/subscriptions/{sub-id}/resourcegroups/{group-name}/prov
 _BLOB_DISK: Final = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
-def _secret_name(secret: core.LocalObjectReference | None, path: Path) -> Iterator[FieldError]:
-    if secret is not None and not secret.name:
+Rule = Callable[[Any, Path, PodValidationOptions], Iterator[FieldError]]
+"""A validator of one source at a path."""
+
+
+def requires(further: Rule | None = None, /, **members: str) -> Rule:
+    """Return a rule by which some members are required, and then a `further` rule holds.
+
+    `members` are JSON names by attribute.
+    """
+
+    def validate(source: Any, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+        for attribute, name in members.items():
+            if not getattr(source, attribute):
+                yield required(path / name)
+        if further is not None:
+            yield from further(source, path, options)
+
+    return validate
+
+
+def _validate_secret(
+    source: core.CinderVolumeSource | core.StorageOSVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if source.secret_ref is not None and not source.secret_ref.name:
         yield required(path.child("secretRef", "name"))
 
 
-def validate_gce_persistent_disk(
-    source: core.GCEPersistentDiskVolumeSource, path: Path, options: PodValidationOptions
+def _validate_partition(
+    source: core.GCEPersistentDiskVolumeSource | core.AWSElasticBlockStoreVolumeSource,
+    path: Path,
+    options: PodValidationOptions,
 ) -> Iterator[FieldError]:
-    """Validate a Google Compute Engine disk."""
-    if not source.pd_name:
-        yield required(path / "pdName")
     if not 0 <= source.partition <= 255:
         yield invalid(path / "partition", source.partition, _PARTITION_ERROR)
 
 
-def validate_aws_elastic_block_store(
-    source: core.AWSElasticBlockStoreVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """Validate an Amazon disk."""
-    if not source.volume_id:
-        yield required(path / "volumeID")
-    if not 0 <= source.partition <= 255:
-        yield invalid(path / "partition", source.partition, _PARTITION_ERROR)
-
-
-def validate_nfs(source: core.NFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """Validate a directory of an NFS server."""
-    if not source.server:
-        yield required(path / "server")
-    if not source.path:
-        yield required(path / "path")
+def _validate_nfs(source: core.NFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     if not source.path.startswith("/"):
         yield invalid(path / "path", source.path, "must be an absolute path")
 
 
-def validate_iscsi(source: core.ISCSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+def _validate_iscsi(source: core.ISCSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     """Validate an iSCSI disk; names follow RFC 3720 section 3.2.6."""
     if not source.target_portal:
         yield required(path / "targetPortal")
@@ -93,8 +104,7 @@ def validate_iscsi_name_length(name: str, source: core.ISCSIVolumeSource, path: 
         yield invalid(path / "name", name, text)
 
 
-def validate_fc(source: core.FCVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """Validate a Fibre Channel disk."""
+def _validate_fc(source: core.FCVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     here = path / "targetWWNs"
     if not source.target_wwns and not source.wwids:
         yield required(here, "must specify either targetWWNs or wwids, but not both")
@@ -107,20 +117,9 @@ def validate_fc(source: core.FCVolumeSource, path: Path, options: PodValidationO
             yield invalid(path / "lun", source.lun, _LUN_ERROR)
 
 
-def validate_glusterfs(
-    source: core.GlusterfsVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """Validate a Gluster volume."""
-    if not source.endpoints:
-        yield required(path / "endpoints")
-    if not source.path:
-        yield required(path / "path")
-
-
-def validate_flocker(
+def _validate_flocker(
     source: core.FlockerVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Validate a Flocker dataset."""
     if not source.dataset_name and not source.dataset_uuid:
         yield required(path, "one of datasetName and datasetUUID is required")
     if source.dataset_name and source.dataset_uuid:
@@ -129,31 +128,9 @@ def validate_flocker(
         yield invalid(path / "datasetName", source.dataset_name, "must not contain '/'")
 
 
-def validate_rbd(source: core.RBDVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """Validate a Ceph block device."""
-    if not source.monitors:
-        yield required(path / "monitors")
-    if not source.image:
-        yield required(path / "image")
-
-
-def validate_cinder(source: core.CinderVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """Validate an OpenStack volume."""
-    if not source.volume_id:
-        yield required(path / "volumeID")
-    yield from _secret_name(source.secret_ref, path)
-
-
-def validate_cephfs(source: core.CephFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """Validate a Ceph file system."""
-    if not source.monitors:
-        yield required(path / "monitors")
-
-
-def validate_quobyte(
+def _validate_quobyte(
     source: core.QuobyteVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Validate a Quobyte volume."""
     if not source.registry:
         yield required(path / "registry", _HOST_PORT)
     elif len(source.tenant.encode()) >= 65:
@@ -174,36 +151,18 @@ def _is_host_port(text: str) -> bool:
     return text.count(":") == 1 and not set(text) & set("[]")
 
 
-def validate_flex_volume(
+def _validate_flex_volume(
     source: core.FlexVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Validate a volume of a plugin on the node."""
-    if not source.driver:
-        yield required(path / "driver")
     for key in source.options:
         namespace = "." + to_lower(key.partition("/")[0])
         if namespace.endswith((".kubernetes.io", ".k8s.io")):
             yield invalid((path / "options")[key], key, "kubernetes.io and k8s.io namespaces are reserved")
 
 
-def validate_azure_file(
-    source: core.AzureFileVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """Validate an Azure file share."""
-    if not source.secret_name:
-        yield required(path / "secretName")
-    if not source.share_name:
-        yield required(path / "shareName")
-
-
-def validate_azure_disk(
+def _validate_azure_disk(
     source: core.AzureDiskVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Validate an Azure disk, managed or a blob."""
-    if not source.disk_name:
-        yield required(path / "diskName")
-    if not source.disk_uri:
-        yield required(path / "diskURI")
     if source.caching_mode is not None and source.caching_mode not in _CACHING_MODES:
         yield not_supported(path / "cachingMode", source.caching_mode, _CACHING_MODES)
     if source.kind is None:
@@ -216,57 +175,16 @@ def validate_azure_disk(
         yield not_supported(path / "diskURI", source.disk_uri, (_BLOB_DISK,))
 
 
-def validate_vsphere_volume(
-    source: core.VsphereVirtualDiskVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """Validate a vSphere disk."""
-    if not source.volume_path:
-        yield required(path / "volumePath")
-
-
-def validate_photon_persistent_disk(
-    source: core.PhotonPersistentDiskVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """Validate a Photon disk."""
-    if not source.pd_id:
-        yield required(path / "pdID")
-
-
-def validate_portworx_volume(
-    source: core.PortworxVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """Validate a Portworx volume."""
-    if not source.volume_id:
-        yield required(path / "volumeID")
-
-
-def validate_scale_io(
-    source: core.ScaleIOVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    """Validate a ScaleIO volume."""
-    if not source.gateway:
-        yield required(path / "gateway")
-    if not source.system:
-        yield required(path / "system")
-    if not source.volume_name:
-        yield required(path / "volumeName")
-
-
-def validate_storageos(
+def _validate_storageos(
     source: core.StorageOSVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Validate a StorageOS volume."""
-    if not source.volume_name:
-        yield required(path / "volumeName")
-    else:
-        yield from validate_dns1123_label(source.volume_name, path / "volumeName")
+    yield from validate_required(is_dns1123_label, source.volume_name, path / "volumeName")
     if source.volume_namespace:
         yield from validate_dns1123_label(source.volume_namespace, path / "volumeNamespace")
-    yield from _secret_name(source.secret_ref, path)
+    yield from _validate_secret(source, path, options)
 
 
-def validate_csi(source: core.CSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    """Validate a volume that a CSI driver creates for the pod."""
+def _validate_csi(source: core.CSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     yield from validate_csi_driver_name(source.driver, path / "driver")
     if (secret := source.node_publish_secret_ref) is not None:
         if not secret.name:
@@ -284,3 +202,28 @@ def validate_csi_driver_name(name: str, path: Path) -> Iterator[FieldError]:
         yield too_long(path, _LONGEST_DRIVER_NAME)
     for message in is_dns1123_subdomain(to_lower(name)):
         yield invalid(path, name, message)
+
+
+RULES: Final[dict[str, Rule]] = {
+    "aws_elastic_block_store": requires(_validate_partition, volume_id="volumeID"),
+    "azure_disk": requires(_validate_azure_disk, disk_name="diskName", disk_uri="diskURI"),
+    "azure_file": requires(secret_name="secretName", share_name="shareName"),
+    "cephfs": requires(monitors="monitors"),
+    "cinder": requires(_validate_secret, volume_id="volumeID"),
+    "csi": _validate_csi,
+    "fc": _validate_fc,
+    "flex_volume": requires(_validate_flex_volume, driver="driver"),
+    "flocker": _validate_flocker,
+    "gce_persistent_disk": requires(_validate_partition, pd_name="pdName"),
+    "glusterfs": requires(endpoints="endpoints", path="path"),
+    "iscsi": _validate_iscsi,
+    "nfs": requires(_validate_nfs, server="server", path="path"),
+    "photon_persistent_disk": requires(pd_id="pdID"),
+    "portworx_volume": requires(volume_id="volumeID"),
+    "quobyte": _validate_quobyte,
+    "rbd": requires(monitors="monitors", image="image"),
+    "scale_io": requires(gateway="gateway", system="system", volume_name="volumeName"),
+    "storageos": _validate_storageos,
+    "vsphere_volume": requires(volume_path="volumePath"),
+}
+"""Rules of the sources by their attribute of a Volume."""

@@ -5,10 +5,10 @@ Storage systems are validated in `volume_sources`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
@@ -27,7 +27,6 @@ from steersman.machinery.validation.leaves import validate_choice, validate_requ
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.machinery.values.quantity import parse
-from steersman.registry.pod_template.validation import volume_sources as storage
 from steersman.registry.pod_template.validation.claims import validate_claim_spec
 from steersman.registry.pod_template.validation.downward import (
     VOLUME_FIELDS,
@@ -41,6 +40,7 @@ from steersman.registry.pod_template.validation.paths import (
     validate_local_path,
     validate_no_backsteps,
 )
+from steersman.registry.pod_template.validation.volume_sources import RULES, Rule, requires, validate_iscsi_name_length
 
 ONE_TYPE_ONLY: Final = "may not specify more than 1 volume type"
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
@@ -103,7 +103,7 @@ def _validate_volume(
             if attribute == "ephemeral":
                 yield from _validate_claim_name(volume.name, pod_name, path)
         if attribute == "iscsi" and source.initiator_name is not None:
-            yield from storage.validate_iscsi_name_length(volume.name, source, path)
+            yield from validate_iscsi_name_length(volume.name, source, path)
     if not found:
         yield required(path, "must specify a volume type")
     yield from validate_required(is_dns1123_label, volume.name, path / "name")
@@ -123,9 +123,10 @@ def _validate_empty_dir(
         yield forbidden(path / "sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _validate_host_path(
+def validate_host_path(
     source: core.HostPathVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
+    """Validate a path on the node."""
     if not source.path:
         yield required(path / "path")
         return
@@ -137,26 +138,12 @@ def _validate_host_path(
 def _validate_git_repo(
     source: core.GitRepoVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    if not source.repository:
-        yield required(path / "repository")
     yield from validate_descending_path(source.directory, path / "directory")
 
 
-def _validate_secret(
-    source: core.SecretVolumeSource, path: Path, options: PodValidationOptions
+def _validate_files(
+    source: core.SecretVolumeSource | core.ConfigMapVolumeSource, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    if not source.secret_name:
-        yield required(path / "secretName")
-    yield from validate_file_mode(source.default_mode, path / "defaultMode")
-    for index, item in enumerate(source.items):
-        yield from _validate_key_to_path(item, (path / "items")[index])
-
-
-def _validate_config_map(
-    source: core.ConfigMapVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    if not source.name:
-        yield required(path / "name")
     yield from validate_file_mode(source.default_mode, path / "defaultMode")
     for index, item in enumerate(source.items):
         yield from _validate_key_to_path(item, (path / "items")[index])
@@ -170,13 +157,6 @@ def _validate_key_to_path(item: core.KeyToPath, path: Path) -> Iterator[FieldErr
     yield from validate_local_path(item.path, path / "path")
     if item.mode is not None:
         yield from validate_file_mode(item.mode, path / "mode")
-
-
-def _validate_claim(
-    source: core.PersistentVolumeClaimVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
-    if not source.claim_name:
-        yield required(path / "claimName")
 
 
 def _validate_downward_api(
@@ -301,50 +281,61 @@ def _validate_claim_metadata(metadata: ObjectMeta, path: Path) -> Iterator[Field
             yield forbidden(path / ("uID" if attribute == "uid" else name), "cannot be set")
 
 
-_Validate = Callable[[Any, Path, PodValidationOptions], Iterator[FieldError]]
-
-_SOURCES: Final[tuple[tuple[str, str, _Validate, str], ...]] = (
-    ("empty_dir", "emptyDir", _validate_empty_dir, "emptyDir"),
-    ("host_path", "hostPath", _validate_host_path, "hostPath"),
-    ("git_repo", "gitRepo", _validate_git_repo, "gitRepo"),
-    ("gce_persistent_disk", "persistentDisk", storage.validate_gce_persistent_disk, "gcePersistentDisk"),
-    (
-        "aws_elastic_block_store",
-        "awsElasticBlockStore",
-        storage.validate_aws_elastic_block_store,
-        "awsElasticBlockStore",
-    ),
-    ("secret", "secret", _validate_secret, "secret"),
-    ("nfs", "nfs", storage.validate_nfs, "nfs"),
-    ("iscsi", "iscsi", storage.validate_iscsi, "iscsi"),
-    ("glusterfs", "glusterfs", storage.validate_glusterfs, "glusterfs"),
-    ("flocker", "flocker", storage.validate_flocker, "flocker"),
-    ("persistent_volume_claim", "persistentVolumeClaim", _validate_claim, "persistentVolumeClaim"),
-    ("rbd", "rbd", storage.validate_rbd, "rbd"),
-    ("cinder", "cinder", storage.validate_cinder, "cinder"),
-    ("cephfs", "cephfs", storage.validate_cephfs, "cephFS"),
-    ("quobyte", "quobyte", storage.validate_quobyte, "quobyte"),
-    ("downward_api", "downwardAPI", _validate_downward_api, "downwarAPI"),
-    ("fc", "fc", storage.validate_fc, "fc"),
-    ("flex_volume", "flexVolume", storage.validate_flex_volume, "flexVolume"),
-    ("config_map", "configMap", _validate_config_map, "configMap"),
-    ("azure_file", "azureFile", storage.validate_azure_file, "azureFile"),
-    ("vsphere_volume", "vsphereVolume", storage.validate_vsphere_volume, "vsphereVolume"),
-    (
-        "photon_persistent_disk",
-        "photonPersistentDisk",
-        storage.validate_photon_persistent_disk,
-        "photonPersistentDisk",
-    ),
-    ("portworx_volume", "portworxVolume", storage.validate_portworx_volume, "portworxVolume"),
-    ("azure_disk", "azureDisk", storage.validate_azure_disk, "azureDisk"),
-    ("storageos", "storageos", storage.validate_storageos, "storageos"),
-    ("projected", "projected", _validate_projected, "projected"),
-    ("scale_io", "scaleIO", storage.validate_scale_io, "scaleIO"),
-    ("csi", "csi", storage.validate_csi, "csi"),
-    ("ephemeral", "ephemeral", _validate_ephemeral, "ephemeral"),
-    ("image", "image", _validate_image, "image"),
+_RULES: Final[dict[str, Rule]] = {
+    **RULES,
+    "config_map": requires(_validate_files, name="name"),
+    "downward_api": _validate_downward_api,
+    "empty_dir": _validate_empty_dir,
+    "ephemeral": _validate_ephemeral,
+    "git_repo": requires(_validate_git_repo, repository="repository"),
+    "host_path": validate_host_path,
+    "image": _validate_image,
+    "persistent_volume_claim": requires(claim_name="claimName"),
+    "projected": _validate_projected,
+    "secret": requires(_validate_files, secret_name="secretName"),
+}
+_ORDER: Final = (
+    "empty_dir",
+    "host_path",
+    "git_repo",
+    "gce_persistent_disk",
+    "aws_elastic_block_store",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistent_volume_claim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downward_api",
+    "fc",
+    "flex_volume",
+    "config_map",
+    "azure_file",
+    "vsphere_volume",
+    "photon_persistent_disk",
+    "portworx_volume",
+    "azure_disk",
+    "storageos",
+    "projected",
+    "scale_io",
+    "csi",
+    "ephemeral",
+    "image",
 )
-"""Attribute, name in paths, rule, and name in the error about a second source, in upstream's order."""
+"""Attributes of a Volume with a source, in the order in which upstream validates them."""
+_NAMES: Final = dict(zip(core.Volume.__struct_fields__, core.Volume.__struct_encode_fields__, strict=True))
+_MISNAMED: Final = {"gce_persistent_disk": "persistentDisk"}
+"""Names in the paths of errors that differ from the JSON names, as upstream's do."""
+_MISNAMED_IF_SECOND: Final = {"cephfs": "cephFS", "downward_api": "downwarAPI"}
+"""Names in the error about a second source that differ from the JSON names, as upstream's do."""
+_SOURCES: Final = tuple(
+    (each, _MISNAMED.get(each, _NAMES[each]), _RULES[each], _MISNAMED_IF_SECOND.get(each, _NAMES[each]))
+    for each in _ORDER
+)
+"""Attribute, name in paths, rule, and name in the error about a second source."""
 
-_sources: Final = attrgetter(*(attribute for attribute, _, _, _ in _SOURCES))
+_sources: Final = attrgetter(*_ORDER)
