@@ -95,7 +95,7 @@ def test_programs_that_are_named_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_commands_that_are_named_exist(path: Path) -> None:
-    named = set(re.findall(r"(?:`|\$ |/)steersman ([a-z]+)", Document(path).text))
+    named = set(re.findall(r"(?:`|\$ |/)steersman ([a-z]+(?:-[a-z]+)*)", Document(path).text))
     assert named <= set(main.commands)
 
 

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from steersman.cli.placement_tables import REASONS, placement_lines
 from steersman.cli.terminal_text import coloured, printable, wrapped
 from steersman.cli.up.screen import GREEN, RED, YELLOW
-from steersman.explain.finding import Evidence, Explanation, Finding, Severity, Suggestion
+from steersman.explain.finding import Evidence, Explanation, Finding, Reference, Severity, Suggestion
+from steersman.explain.overview import Overview
 
 _COLOURS: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.UNKNOWN: YELLOW, Severity.NOTE: ""}
 _FEW: Final = 2
@@ -17,18 +19,47 @@ _TITLE: Final = 9
 """Columns of the titles of lines."""
 _LONGEST_VALUE: Final = 300
 _LONGEST_COMMAND: Final = 4_000
+_MOST_LINES: Final = 40
+"""Lines of an overview without `-o wide`."""
+_WIDEST_NAME: Final = 50
 
 
 def explanation_lines(found: Explanation, *, wide: bool = False) -> Iterator[str]:
     """Yield the lines of an explanation; with `wide` all evidence, and the paths of fields."""
     subject = found.subject
     place = f" in {printable(subject.namespace)}" if subject.namespace else ""
-    yield f"{printable(subject)}{place}: {printable(found.summary)}"
+    if subject.kind == "SubjectAccessReview":
+        yield printable(found.summary)
+    else:
+        yield f"{printable(subject)}{place}: {printable(found.summary)}"
     if not found.findings:
         yield coloured("nothing is wrong with it as far as the API shows", GREEN)
     for each in found.findings:
         yield ""
         yield from _finding_lines(each, "", wide=wide)
+
+
+def overview_lines(found: Overview, *, wide: bool = False) -> Iterator[str]:
+    """Yield one line for each unhealthy object, up to a number of lines unless `wide`."""
+    shown = found.items if wide else found.items[:_MOST_LINES]
+    names = [_place(each.subject) for each in shown]
+    width = min(max(map(len, names), default=0), _WIDEST_NAME)
+    for each, name in zip(shown, names, strict=True):
+        severity = coloured(f"{each.severity.value:<{_TITLE}}", _COLOURS[each.severity])
+        yield f"{severity}{name:<{width}}  {printable(each.message, _LONGEST_VALUE)}"
+    if len(shown) < len(found.items):
+        yield f"and {len(found.items) - len(shown)} more (-o wide)"
+    if shown:
+        yield f"look closer: {printable(shown[0].command, _LONGEST_COMMAND)}"
+    elif not found.unread:
+        yield coloured("nothing is unhealthy as far as the API shows", GREEN)
+    for problem in found.unread:
+        yield f"{'unknown':<{_TITLE}}{printable(problem)}"
+
+
+def _place(subject: Reference) -> str:
+    namespace = f" -n {printable(subject.namespace)}" if subject.namespace else ""
+    return f"{printable(subject)}{namespace}"
 
 
 def _finding_lines(found: Finding, indent: str, *, wide: bool) -> Iterator[str]:
@@ -41,6 +72,8 @@ def _finding_lines(found: Finding, indent: str, *, wide: bool) -> Iterator[str]:
         yield from wrapped(_evidence_text(evidence), f"{inner}see   ", f"{inner}      ")
     if len(shown) < len(found.evidence):
         yield f"{inner}      and {len(found.evidence) - len(shown)} more (-o wide)"
+    if found.reason in REASONS and found.details and (wide or found.reason == "Placed"):
+        yield from placement_lines(found.details, inner)
     for suggestion in found.suggestions:
         yield from _suggestion_lines(suggestion, inner)
     for each in found.because:

@@ -17,6 +17,8 @@ _COMMANDS: Final = {
     "reset": "up.reset",
     "kubeconfig": "kubeconfig",
     "why": "why",
+    "what-if": "what_if",
+    "trace": "trace",
     "serve": "serve_command",
     "controllers": "controllers",
     "scheduler": "scheduler",
@@ -25,6 +27,7 @@ _COMMANDS: Final = {
     "fork": "history.fork_command",
     "storage": "storage",
     "envtest": "envtest.command",
+    "inspect": "inspect",
     "crd": "crd",
     "completion": "completion",
 }

@@ -21,6 +21,7 @@ from steersman.explain.jobs import CRON_JOB, JOB
 from steersman.explain.namespaces import NAMESPACE
 from steersman.explain.nodes import NODE
 from steersman.explain.plain import plain_data
+from steersman.explain.pods.explainer import POD
 from steersman.explain.quotas import RESOURCE_QUOTA
 from steersman.explain.services import SERVICE
 from steersman.explain.stateful_sets import STATEFUL_SET
@@ -37,6 +38,7 @@ EXPLAINERS: Final[tuple[Explainer[Any], ...]] = (
     VALIDATING,
     MUTATING,
     DEFINITION,
+    POD,
     DEPLOYMENT,
     REPLICA_SET,
     STATEFUL_SET,

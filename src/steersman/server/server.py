@@ -14,6 +14,7 @@ from msgspec import Struct
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.filters.lifetime import WaitGroup
+from steersman.endpoints.filters.tracing import abandon, finish, traced_handler
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -27,10 +28,13 @@ from steersman.net.message import Request as HttpRequest
 from steersman.net.message import Response
 from steersman.net.server import HttpServer
 from steersman.server.config import CompletedConfig
-from steersman.server.handler_chain import filters
+from steersman.server.handler_chain import layers, plain, traced
 from steersman.server.health import PING, HealthCheck, HealthChecks
 from steersman.server.hooks import Hook, Hooks
 from steersman.server.lifecycle import Lifecycle
+from steersman.tracing.propagation import TRACEPARENT
+from steersman.tracing.readers import Readers
+from steersman.tracing.trace import Trace
 from steersman.work.offloading import bind, unbind
 from steersman.work.threads import WorkerThreads
 
@@ -68,6 +72,7 @@ class Server:
         self.hooks = Hooks()
         self.requests = WaitGroup()
         self.watches: set[Any] = set()
+        self.traces = Readers()
         shared = Shared(
             admission=config.admission,
             authorizer=config.authorizer,
@@ -246,8 +251,9 @@ class Server:
 
     def prepare_run(self) -> None:
         """Wrap all handlers in the filters."""
-        handle = chain(filters(self.config, self.lifecycle, self.requests, self.consistency_wait), self.handle)
-        self._handler = _front(handle, self.config.threads)
+        stack = layers(self.config, self.lifecycle, self.requests, self.consistency_wait)
+        in_steps = chain(traced(stack), traced_handler(self.handle))
+        self._handler = _front(chain(plain(stack), self.handle), in_steps, self.traces, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
@@ -325,13 +331,19 @@ class Server:
         return self._http
 
 
-def _front(handle: Handler, threads: WorkerThreads) -> HttpHandler:
+def _front(handle: Handler, in_steps: Handler, traces: Readers, threads: WorkerThreads) -> HttpHandler:
+    """Return the handler of HTTP requests: `handle`, or for a traced request `in_steps`."""
+
     async def front(http: HttpRequest) -> Response:
         if "%" in http.path and has_bad_escape(http.path):
             return Response(400, [TEXT_TYPE], b"400 Bad Request", close=http.version != "2")
         request = Request(http, threads)
         token = bind(request)
         try:
+            if traces.registered or TRACEPARENT in http.headers or "baggage" in http.headers:
+                trace = traces.begin(http.method, http.headers)
+                if trace is not None:
+                    return await _traced(in_steps, traces, trace, request)
             return await handle(request)
         except StatusError as error:
             return error_response(request, error)
@@ -341,3 +353,18 @@ def _front(handle: Handler, threads: WorkerThreads) -> HttpHandler:
                 request.close_account()
 
     return front
+
+
+async def _traced(handle: Handler, traces: Readers, trace: Trace, request: Request) -> Response:
+    """Return the answer to a request, whose steps are recorded in `trace`."""
+    try:
+        with trace.root:
+            try:
+                response = await handle(request)
+            except StatusError as error:
+                response = error_response(request, error)
+    except BaseException:
+        abandon(traces, trace, request)
+        raise
+    finish(traces, trace, request, response)
+    return response

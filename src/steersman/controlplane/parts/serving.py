@@ -29,6 +29,8 @@ from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.history.paths import HistoryPaths
+from steersman.server.request_paths import install_request_paths
+from steersman.server.request_traces import RequestTraces
 from steersman.server.server import Server
 from steersman.work.parts import Part, offered
 
@@ -236,6 +238,8 @@ class Paths(Part):
         self.signing.keys.install_openid(server)
         self.openapi.paths.install()
         install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
+        if options.profiling:
+            install_request_paths(server, RequestTraces(server.traces))
         install_basic_paths(server)
         self._install_history()
         self._install_metrics()
