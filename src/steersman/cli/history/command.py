@@ -62,8 +62,7 @@ def history(
         if note:
             click.echo(f"note: {note}", err=True)
         if at is not None:
-            point = str(await source.newest_revision()) if at == "now" else at
-            data = await source.object_at(resource, namespace, name, point, secrets=show_secrets)
+            data = await source.object_at(resource, namespace, name, at, secrets=show_secrets)
             return [_document(data, output)]
         objects = diff or output in ("yaml", "json")
         entries = await source.entries(resource, namespace, name, limit, objects=objects, secrets=show_secrets)
