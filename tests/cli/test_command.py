@@ -132,6 +132,6 @@ def test_other_commands_show_theirs_in_two_columns(command: str) -> None:
 
 def test_all_commands_are_listed_the_first_ones_first() -> None:
     done = CliRunner().invoke(main, ["--help"])
-    listed = re.findall(r"^  ([a-z]+)  +\S", done.stdout.partition("Commands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  ([a-z-]+)  +\S", done.stdout.partition("Commands:")[2], re.MULTILINE)
     assert listed == list(main.commands)
     assert listed[0] == "up"

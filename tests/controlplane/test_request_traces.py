@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,10 +15,11 @@ from steersman.server.request_paths import MOST_STREAMS, RequestStream, matcher
 from steersman.server.request_traces import KEPT, LINGER, RequestTraces
 from steersman.testing import Client
 from steersman.tracing.readers import Readers
-from tests.conftest import StartControlPlane
+from steersman.tracing.trace import OWN
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 ClientOf = Callable[..., Client]
+StartControlPlane = Callable[..., Awaitable[ControlPlane]]
 
 
 @pytest.fixture
@@ -78,8 +79,9 @@ async def test_a_creation_tells_each_step_and_what_plugins_changed_but_no_value(
     found = await traced(client, "?verb=create&resource=secrets")
     names = [each["name"] for each in found["steps"]]
     assert names[0] == "reception"
-    assert names[-5:] == [
+    assert names[-6:] == [
         "authentication",
+        "audit",
         "constrainedimpersonation",
         "priorityandfairness",
         "authorization",
@@ -200,7 +202,7 @@ async def test_the_ring_is_bounded_by_requests_and_by_their_steps() -> None:
         assert trace is not None
         trace.facts = {"path": "/"}
         for _ in range(900):
-            trace.open(trace.root, "step", {}, upstream=False)
+            trace.open(trace.root, "step", {}, scope=OWN)
         readers.end(trace)
     kept = traces.recent()
     assert len(kept) < 30
@@ -224,13 +226,11 @@ async def test_tracing_ends_a_minute_after_the_last_read(monkeypatch: pytest.Mon
         def cancel(self) -> None:
             later.clear()
 
-    loop = asyncio.get_running_loop()
-
     def call_later(after: float, call: Callable[[], None]) -> Timer:
         later.append((after, call))
         return Timer()
 
-    monkeypatch.setattr(loop, "call_later", call_later)
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
     leave = traces.subscribe(lambda trace: None)
     ended(readers)
     later[0][1]()

@@ -137,6 +137,10 @@ def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 
 
+def test_the_page_about_explanations(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "explain.md"))
+
+
 @OPENSSL
 def test_the_page_about_custom_resources(reader: Reads) -> None:
     reader({}, {"8445": str(free_port())}).read(Document(ROOT / "docs" / "custom-resources.md"))
@@ -191,6 +195,10 @@ def test_the_page_about_workers(reader: Reads) -> None:
 
 def test_the_page_about_logs(reader: Reads) -> None:
     reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "logs.md"))
+
+
+def test_the_page_about_traces(reader: Reads) -> None:
+    reader({}, {"4317": str(free_port()), "6443": str(free_port())}).read(Document(ROOT / "docs" / "trace.md"))
 
 
 def test_the_page_about_the_data_folder(reader: Reads) -> None:

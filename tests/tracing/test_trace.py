@@ -10,6 +10,7 @@ from steersman.machinery.errors.status import bad_request
 from steersman.tracing.documents import document
 from steersman.tracing.readers import Readers
 from steersman.tracing.trace import (
+    COMPONENT,
     MAX_EVENTS,
     MAX_STEPS,
     MAX_TEXT,
@@ -25,6 +26,9 @@ from steersman.tracing.trace import (
 
 class Kept:
     """A reader that keeps the traces it wants."""
+
+    least_seconds = 0.0
+    reads_filters = True
 
     def __init__(self, *, wanting: bool = True) -> None:
         self.traces: list[Trace] = []
@@ -70,7 +74,7 @@ def test_steps_nest_as_they_are_opened() -> None:
     found = document(trace)
     assert names(found["steps"]) == [("a", ["b", "c"]), "d"]
     assert inner is not None
-    assert inner.upstream
+    assert inner.scope == COMPONENT
     assert found["steps"][0]["steps"][0]["attributes"] == {"size": 3}
     (event,) = found["steps"][0]["steps"][0]["events"]
     assert (event["name"], event["attributes"]) == ("read", {"size": 3})

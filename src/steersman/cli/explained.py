@@ -86,7 +86,7 @@ def _suggestion_lines(found: Suggestion, indent: str) -> Iterator[str]:
     )
     if found.command:
         yield f"{indent}      {printable(found.command, _LONGEST_COMMAND)}"
-    for line in found.manifest.splitlines():
+    for line in found.manifest.removesuffix("\n").split("\n") if found.manifest else ():
         text = line.lstrip(" ")
         yield f"{indent}      {line[: len(line) - len(text)]}{printable(text)}"
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final
 
 from steersman.machinery.go.escaping import escaped
+from steersman.machinery.go.strings import split_space
 
 _LONGEST: Final = 1_000
 """Most characters of one text."""
@@ -23,7 +24,7 @@ def printable(text: object, longest: int = _LONGEST) -> str:
     Such a character is shown as its escape, also characters that change the direction of text.
     """
     shown = str(text)
-    cut = " ".join(shown[:longest].split())
+    cut = " ".join(split_space(shown[:longest]))
     return escaped(cut, _special(), _escape) + ("..." if len(shown) > longest else "")
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 import click
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
+from steersman.machinery.go.strings import to_lower
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,10 +35,15 @@ _FILTERS: Final[tuple[tuple[str, str, str], ...]] = (
 
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
     for name, parameter, text in reversed(_FILTERS):
-        command = click.option(name, parameter.lower(), default="", show_default=False, metavar="string", help=text)(
+        command = click.option(name, _argument(parameter), default="", show_default=False, metavar="string", help=text)(
             command
         )
     return command
+
+
+def _argument(parameter: str) -> str:
+    """Return the name of the command's argument for a filter."""
+    return to_lower(parameter)
 
 
 @click.command()
@@ -64,7 +70,8 @@ def trace(
     With an ID, or the end of one, print the steps of that request. Requests are traced while somebody reads them, and
     for a minute after.
     """
-    query = {parameter: filters[parameter.lower()] for _, parameter, _ in _FILTERS if filters[parameter.lower()]}
+    given = {parameter: filters[_argument(parameter)] for _, parameter, _ in _FILTERS}
+    query = {parameter: text for parameter, text in given.items() if text}
     query |= {"namespace": namespace} if namespace else {}
     query |= {"failed": "true"} if failed else {}
     target = Target(kubeconfig, context, data_dir)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from steersman.cli.terminal_text import coloured, printable
+from steersman.machinery.go.strings import to_lower
 
 _RED: Final = "31"
 _YELLOW: Final = "33"
@@ -39,7 +40,7 @@ def request_line(found: Mapping[str, Any], *, wide: bool) -> str:
     ]
     if wide:
         columns += [printable(found["sourceIP"]), printable(found["path"])]
-    return "  ".join(columns).rstrip()
+    return "  ".join(columns).rstrip(" ")
 
 
 def step_lines(found: Mapping[str, Any], *, wide: bool) -> Iterator[str]:
@@ -60,7 +61,7 @@ def step_lines(found: Mapping[str, Any], *, wide: bool) -> Iterator[str]:
         else:
             took = float(row["milliseconds"])
             line = f"{name[:_NAMES]:<{width}}  {_duration(took, 10)}  {_bar(float(row['start']), took, total)}"
-        yield f"{line}  {_attributes(row.get('attributes', {}), wide=wide)}".rstrip()
+        yield f"{line}  {_attributes(row.get('attributes', {}), wide=wide)}".rstrip(" ")
     if found["dropped"]:
         yield coloured(f"{found['dropped']} more steps were not recorded", _YELLOW)
 
@@ -109,7 +110,7 @@ _IN_HEAD: Final = frozenset(
 
 
 def _bar(start: float, took: float, total: float) -> str:
-    block = "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
+    block = "█" if to_lower(sys.stdout.encoding or "").startswith("utf") else "#"
     first = min(int(start / total * _BAR), _BAR - 1)
     length = min(max(round(took / total * _BAR), 1), _BAR - first)
     return f"|{' ' * first}{block * length}{' ' * (_BAR - first - length)}|"
@@ -122,7 +123,7 @@ def _object(found: Mapping[str, Any]) -> str:
     resource = str(found["resource"]) + (f".{found['apiGroup']}" if found["apiGroup"] else "")
     resource += f"/{found['subresource']}" if found["subresource"] else ""
     where = f"{found['namespace']}/" if found["namespace"] else ""
-    return f"{resource} {where}{found['name']}".rstrip()
+    return f"{resource} {where}{found['name']}".rstrip(" ")
 
 
 def _time(text: str) -> str:

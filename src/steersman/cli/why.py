@@ -64,7 +64,7 @@ def why(
     if output == "json":
         from steersman.explain.finding import encoded
 
-        click.echo(encoded(found).decode())
+        click.echo(encoded(found))
         return
     from steersman.cli.explained import explanation_lines
 
@@ -98,11 +98,13 @@ def _access_work(
 
 
 def _print_overview(target: Target, dump: Path | None, namespace: str, output: str) -> None:
-    from steersman.explain.overview import encoded_overview, overview
+    from steersman.explain.overview import overview
 
     found = in_world(target, dump, lambda world: overview(world, namespace))
     if output == "json":
-        click.echo(encoded_overview(found).decode())
+        from steersman.explain.finding import encoded
+
+        click.echo(encoded(found))
         return
     from steersman.cli.explained import overview_lines
 

@@ -77,6 +77,7 @@ class Options(AuditOptions):
     )
     shutdown_send_retry_after: bool = GENERIC(False, read.boolean, "answer 429 while draining")
     egress_selector_config_file: str = GENERIC("", str, "EgressSelectorConfiguration: proxies for outgoing connections")
+    tracing_config_file: str = GENERIC("", read.file, "TracingConfiguration: export of traces by OTLP")
     etcd_servers: tuple[str, ...] = GENERIC((), read.names, "http(s)://HOST:PORT,... of an etcd cluster for storage")
     """URLs of the members of one cluster; empty for storage in the data folder."""
     etcd_servers_overrides: tuple[str, ...] = GENERIC(

@@ -7,7 +7,7 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -19,7 +19,6 @@ from steersman.endpoints.objects import PARTIAL, partial_body
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import serialized
 from steersman.endpoints.streamed import StreamedBody
 from steersman.endpoints.table import include_object, rows_of, table_of
 from steersman.machinery import deflate
@@ -31,7 +30,6 @@ from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
-from steersman.tracing.trace import current_step
 from steersman.work.offloading import Account, current, offload_if
 from steersman.work.yielding import next_slice
 
@@ -54,13 +52,8 @@ _FEW: Final = 3
 """Time slices of all lists together in one iteration of the event loop."""
 
 
-def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Awaitable[Response]:
+async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
     """Return the answer for a list. Raises StatusError 406."""
-    answering = _list_response(scope, request, listing, wanted)
-    return answering if current_step() is None else serialized(wanted, answering)
-
-
-async def _list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
     if wanted.as_kind == "PartialObjectMetadata":
         raise not_acceptable(
             "you requested PartialObjectMetadata, but the requested object is a list "

@@ -10,11 +10,12 @@ from steersman.endpoints.request import Request
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.net.message import Response
-from steersman.rest.capabilities import Listing
-from steersman.tracing.trace import Shared, Step, add_event, current_step, cut, span, within_step
+from steersman.rest.capabilities import Item, Listing
+from steersman.tracing.trace import Shared, add_event, current_step, cut, span, within, within_step
 
 R = TypeVar("R")
 
+SERIALIZE: Final = "SerializeObject"
 APPLY: Final = "application/apply-patch+yaml"
 _PROTOCOLS: Final = {"2": "HTTP/2.0", "1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
 
@@ -25,7 +26,7 @@ TRACE_FIELDS: Final[Shared] = (
     ("client", "sourceIP"),
     ("api-group", "apiGroup"),
     ("api-version", "apiVersion"),
-    ("name", "name"),
+    ("name", "pathName"),
     ("subresource", "subresource"),
     ("namespace", "namespace"),
     ("protocol", "protocol"),
@@ -37,7 +38,7 @@ TRACE_FIELDS: Final[Shared] = (
 )
 """Attributes of a handler's span (`traceFields`)."""
 AUDIT_ID: Final[Shared] = (("audit-id", "id"),)
-_ENCODING: Final[Shared] = (("audit-id", "id"), ("method", "method"), ("url", "path"), ("protocol", "protocol"))
+ENCODING: Final[Shared] = (("audit-id", "id"), ("method", "method"), ("url", "path"), ("protocol", "protocol"))
 """Attributes of the span of an encoder."""
 
 
@@ -101,20 +102,27 @@ def in_serialization(wanted: Representation, answering: Awaitable[Response]) -> 
 
 
 async def serialized(wanted: Representation, answering: Awaitable[Response]) -> Response:
-    """Return the result of `answering`, awaited in the span of an encoder."""
+    """Return the result of `answering`, awaited in the span of an encoder, with the events of an answer around it."""
     add_event("About to write a response")
     try:
-        return await _encoded(wanted, answering)
+        return await encoded(wanted, answering)
     finally:
         add_event("Writing http response done")
 
 
-async def _encoded(wanted: Representation, answering: Awaitable[Response]) -> Response:
-    with span("SerializeObject", _ENCODING, mediaType=wanted.media) as opened:
+async def encoded(wanted: Representation, answering: Awaitable[Response]) -> Response:
+    """Return the result of `answering`, awaited in the span of an encoder."""
+    with span(SERIALIZE, ENCODING, mediaType=wanted.media):
         response = await answering
-        if opened is not None:
-            _note_size(opened, response)
+        note_size(response)
         return response
+
+
+async def got(action: Action, version: str, reading: Awaitable[Item]) -> Item:
+    """Return the result of `reading`, awaited in the span of a read of one object from the cache."""
+    add_event("About to Get from storage")
+    about = {"key": storage_key(action), "resource-version": version}
+    return await within(reading, "cacher.Get", AUDIT_ID, **about)
 
 
 async def listed(request: Request, listing: Awaitable[Listing]) -> Listing:
@@ -127,9 +135,10 @@ async def listed(request: Request, listing: Awaitable[Listing]) -> Listing:
         return found
 
 
-def _note_size(opened: Step, response: Response) -> None:
-    """Add the event of a written answer."""
+def note_size(response: Response) -> None:
+    """Add the events of a written answer to the open span."""
     body = response.body
     size = len(body) if isinstance(body, bytes) else sum(map(len, body)) if isinstance(body, list) else None
     if size is not None:
-        opened.add_event("Write call succeeded", size=size)
+        add_event("About to start writing response", size=size)
+        add_event("Write call succeeded", size=size)

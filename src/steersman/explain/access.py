@@ -107,12 +107,10 @@ class Policy(Struct):
     def authorizer(self) -> RbacAuthorizer:
         """Return the server's RBAC authorizer with these roles and bindings."""
         found = RbacAuthorizer()
-        roles: list[ClusterRole | Role] = [*self.cluster_roles, *self.roles]
-        for role in roles:
+        for role in self.every_role:
             found.put_role(role.metadata.namespace, role.metadata.name, RoleRules(role.rules or ()))
         for binding in self.bindings:
-            namespace, name = binding.metadata.namespace, binding.metadata.name
-            found.put_binding(namespace, name, Binding(namespace, name, binding.role_ref, binding.subjects))
+            found.put_binding(binding.metadata.namespace, binding.metadata.name, _parsed(binding))
         return found
 
 
@@ -307,7 +305,7 @@ def roles_that_allow(policy: Policy, attributes: Attributes) -> list[Role | Clus
         *(each for each in policy.roles if namespace and each.metadata.namespace == namespace),
     )
     found = [each for each in candidates if any(allows(rule, attributes) for rule in each.rules or ())]
-    return sorted(found, key=_size)
+    return sorted(found, key=lambda each: (each.metadata.name.startswith("system:"), _size(each)))
 
 
 def _size(role: Role | ClusterRole) -> int:

@@ -23,6 +23,7 @@ from steersman.explain.commands import kubectl
 from steersman.explain.finding import Suggestion
 from steersman.machinery.codec.serializer import encode_in_order, to_plain
 from steersman.machinery.codec.yaml import from_json
+from steersman.machinery.go.strings import to_lower
 
 _WITHOUT_NAME: Final = frozenset({"create", "list", "watch", "deletecollection"})
 """Verbs whose requests name no object in a way that a rule could be limited to."""
@@ -72,7 +73,7 @@ async def _bind(policy: Policy, attributes: Attributes, role: Role | ClusterRole
     account = user.name.removeprefix(SERVICE_ACCOUNT_PREFIX)
     whom = f"--serviceaccount={account}" if account != user.name else f"--user={user.name}"
     kind = "rolebinding" if namespace else "clusterrolebinding"
-    of_role = f"--{kind_of(role).lower()}={role.metadata.name}"
+    of_role = f"--{to_lower(kind_of(role))}={role.metadata.name}"
     line = kubectl("create", kind, name, of_role, whom, namespace=namespace)
     rights = sum(len(each.verbs or ()) for each in role.rules or ())
     text = f"or bind the existing {kind_of(role)} {role.metadata.name}, which allows more ({rights} verbs in its rules)"
@@ -116,7 +117,7 @@ def _name_of(attributes: Attributes) -> str:
 
 def _words(text: str) -> str:
     """Return text as part of an object's name."""
-    return _NOT_IN_NAMES.sub("-", text[:60].lower()).strip("-") or "x"
+    return _NOT_IN_NAMES.sub("-", to_lower(text[:60])).strip("-") or "x"
 
 
 def _manifest(obj: Role | ClusterRole | RoleBinding | ClusterRoleBinding) -> Any:

@@ -26,6 +26,7 @@ from steersman.explain.finding import (
 from steersman.explain.kind_names import UnknownKind, find_resource
 from steersman.explain.plain import plain_data
 from steersman.explain.world import World
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.conditions import find_condition
 from steersman.machinery.values.quantity import Quantity
 
@@ -82,7 +83,7 @@ async def _check_target(
     replicas = (target.get("spec") or {}).get("replicas")
     if replicas == 0:
         of_target = reference(found.resource, target)
-        line = kubectl("scale", f"{ref.kind.lower()}/{ref.name}", "--replicas=1", namespace=subject.namespace)
+        line = kubectl("scale", f"{to_lower(ref.kind)}/{ref.name}", "--replicas=1", namespace=subject.namespace)
         yield error(
             "TargetScaledToZero",
             f"its target {ref.kind}/{ref.name} is scaled to 0, which switches autoscaling off",

@@ -7,6 +7,7 @@ from typing import Any
 
 from steersman.explain.finding import Reference, Suggestion
 from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.go.strings import to_lower
 
 
 def kubectl(*words: str, namespace: str = "") -> str:
@@ -16,13 +17,13 @@ def kubectl(*words: str, namespace: str = "") -> str:
 
 def why(subject: Reference) -> str:
     """Return the command that explains an object."""
-    name = f"{subject.kind.lower()}/{subject.name}"
+    name = f"{to_lower(subject.kind)}/{subject.name}"
     return shlex.join(("steersman", "why", name, *(("-n", subject.namespace) if subject.namespace else ())))
 
 
 def patch(text: str, subject: Reference, change: Any) -> Suggestion:
     """Return the suggestion of a merge patch of an object."""
     body = encode_in_order(change).decode()
-    kind = subject.kind.lower()
+    kind = to_lower(subject.kind)
     line = kubectl("patch", kind, subject.name, "--type=merge", "-p", body, namespace=subject.namespace)
     return Suggestion(text, line, patch=change)

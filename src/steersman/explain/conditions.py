@@ -9,6 +9,7 @@ from steersman.client.api_resource import APIResource
 from steersman.explain.explainer import Check
 from steersman.explain.finding import Finding, Severity, at_condition, at_field, reference
 from steersman.explain.world import World
+from steersman.machinery.go.strings import to_lower
 
 _BAD_IF_TRUE: Final = ("degraded", "failed", "failure", "stalled", "error", "pressure", "unavailable", "conflict")
 """Ends of the types of conditions that report a fault by True, in lower case."""
@@ -36,7 +37,7 @@ def is_fault(condition: PlainCondition) -> bool:
     """Return True if a condition reports a fault by the convention of its type: `Ready` is one if False, `Failed` if
     True.
     """
-    if condition.type.lower().endswith(_BAD_IF_TRUE):
+    if to_lower(condition.type).endswith(_BAD_IF_TRUE):
         return condition.status == "True"
     return condition.status in ("False", "Unknown")
 

@@ -26,6 +26,7 @@ from steersman.explain.pod_problems import problems_of
 from steersman.explain.world import World
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.values.conditions import find_condition
+from steersman.net.ascii import is_digits
 
 _REVISION: Final = "deployment.kubernetes.io/revision"
 
@@ -134,7 +135,7 @@ def newest_set(sets: Sequence[ReplicaSet]) -> ReplicaSet | None:
 
 def _revision(each: ReplicaSet) -> tuple[int, str]:
     text = each.metadata.annotations.get(_REVISION, "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    number = int(text) if is_digits(text) and len(text) < 19 else 0
     return number, each.metadata.creation_timestamp or ""
 
 

@@ -20,6 +20,7 @@ from steersman.explain.world import Unreadable, World
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.codec.yaml import YAMLError, load_all
 from steersman.machinery.errors.field import quote
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.values.times import unix, unix_now
@@ -110,7 +111,7 @@ class DumpWorld(World):
                 found[kind] = DiscoveredResource(
                     APIResource(kind.group, version, plural, kind.kind, PartialObjectMetadata, namespaced),
                     frozenset({"get", "list"}),
-                    kind.kind.lower(),
+                    to_lower(kind.kind),
                 )
         return DiscoveryResult(tuple(found.values()))
 
@@ -119,7 +120,7 @@ def _built_in_resources() -> Iterator[DiscoveredResource]:
     for each in vars(built_in).values():
         if isinstance(each, APIResource):
             verbs = frozenset({"get", "list"})
-            yield DiscoveredResource(each.metadata_only, verbs, each.kind.lower(), short_names_of(each.plural))
+            yield DiscoveredResource(each.metadata_only, verbs, to_lower(each.kind), short_names_of(each.plural))
 
 
 def _decoded(resource: APIResource[T], stored: _Stored) -> T:
@@ -179,7 +180,7 @@ def _read(path: Path, left: int, yaml_left: int) -> bytes:
 
 
 def _is_json(data: bytes) -> bool:
-    return data[:100].lstrip()[:1] == b"{"
+    return data[:100].lstrip(b" \t\r\n")[:1] == b"{"
 
 
 def _documents(path: Path, data: bytes) -> Iterator[bytes]:

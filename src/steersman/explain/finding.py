@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
@@ -11,6 +12,7 @@ from msgspec import Struct
 
 from steersman.api.core.v1 import Event
 from steersman.client.api_resource import APIResource
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.times import unix
 
 
@@ -45,7 +47,7 @@ class Reference(_Wire, frozen=True):
 
     def __str__(self) -> str:
         """Return `kind/name`, as kubectl prints objects."""
-        return f"{self.kind.lower()}/{self.name}" if self.name else self.kind.lower()
+        return f"{to_lower(self.kind)}/{self.name}" if self.name else to_lower(self.kind)
 
 
 class Evidence(_Wire, frozen=True):
@@ -187,6 +189,6 @@ def _order(moment: str) -> int:
         return 0
 
 
-def encoded(found: Explanation) -> bytes:
-    """Return the JSON of an explanation."""
-    return msgspec.json.format(msgspec.json.encode(found))
+def encoded(found: Struct) -> str:
+    """Return the JSON of an explanation or overview, indented and in ASCII, so that no text controls a terminal."""
+    return json.dumps(msgspec.to_builtins(found), indent=2)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from steersman.client.discovery import DiscoveredResource
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.suggestions import did_you_mean
 
 _SHORT: Final = {
@@ -52,7 +53,7 @@ def short_names_of(plural: str) -> tuple[str, ...]:
 
 def plural_of(kind: str) -> str:
     """Return the usual plural of a kind, as apimachinery guesses it (UnsafeGuessKindToResource)."""
-    singular = kind.lower()
+    singular = to_lower(kind)
     if singular == "endpoints":
         return singular
     if singular.endswith("s"):
@@ -65,7 +66,7 @@ def find_resource(name: str, served: Iterable[DiscoveredResource]) -> Discovered
 
     If several resources have the name, the first served one is returned, as kubectl does.
     """
-    wanted, _, group = name.lower().partition(".")
+    wanted, _, group = to_lower(name).partition(".")
     known: list[str] = []
     for rank in (_plain_names, _short_names):
         for each in served:
@@ -77,7 +78,7 @@ def find_resource(name: str, served: Iterable[DiscoveredResource]) -> Discovered
 
 
 def _plain_names(each: DiscoveredResource) -> tuple[str, ...]:
-    return each.resource.plural, each.singular, each.resource.kind.lower()
+    return each.resource.plural, each.singular, to_lower(each.resource.kind)
 
 
 def _short_names(each: DiscoveredResource) -> tuple[str, ...]:

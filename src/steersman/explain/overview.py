@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from steersman.api.core.v1 import Pod
@@ -31,6 +30,7 @@ from steersman.explain.finding import RANKS, Reference, Severity, at_field, refe
 from steersman.explain.pod_problems import Problem, problem_of
 from steersman.explain.services import backend_finding, ready_addresses
 from steersman.explain.world import Unreadable, World
+from steersman.machinery.go.strings import to_lower
 
 _LESS_SEVERE: Final = frozenset(
     each.group_kind
@@ -58,11 +58,6 @@ class Overview(Struct, frozen=True, rename="camel", omit_defaults=True, tag_fiel
     namespace: str
     items: tuple[Unhealthy, ...] = ()
     unread: tuple[str, ...] = ()
-
-
-def encoded_overview(found: Overview) -> bytes:
-    """Return the JSON of an overview."""
-    return msgspec.json.format(msgspec.json.encode(found))
 
 
 async def overview(world: World, namespace: str = "") -> Overview:
@@ -152,7 +147,7 @@ def _pods_without_line(found: Iterable[tuple[Owner, Pod, Problem, int]], told: s
     lines = []
     for owner, pod, problem, count in found:
         if owner not in told:
-            others = f" (and {count - 1} more pods of {owner[1].lower()}/{owner[2]})" if count > 1 else ""
+            others = f" (and {count - 1} more pods of {to_lower(owner[1])}/{owner[2]})" if count > 1 else ""
             lines.append(_line(problem.severity, reference(PODS, pod), f"{problem.text}{others}"))
     return lines
 

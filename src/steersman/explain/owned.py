@@ -34,8 +34,10 @@ _WEBHOOK: Final = re.compile(r'failed calling webhook "([^"]{1,253})"')
 _DENIED: Final = re.compile(r'admission webhook "([^"]{1,253})" denied the request')
 _POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
 _POD_SECURITY: Final = re.compile(r'violates PodSecurity "([^"]{1,253})"')
-_ACCOUNT: Final = re.compile(r"error looking up service account ([^/\s]{1,253})/([^:\s]{1,253}): serviceaccount")
-_PRIORITY_CLASS: Final = re.compile(r"no PriorityClass with name (\S{1,253}) was found")
+_ACCOUNT: Final = re.compile(
+    r"error looking up service account ([^/\s]{1,253})/([^:\s]{1,253}): serviceaccount", re.ASCII
+)
+_PRIORITY_CLASS: Final = re.compile(r"no PriorityClass with name (\S{1,253}) was found", re.ASCII)
 
 
 def owned_by(owner: Object, objects: Iterable[O]) -> list[O]:

@@ -18,13 +18,15 @@ from steersman.machinery.built_in.quota.measure import Measure, scopes_of
 from steersman.machinery.built_in.quota.pods import PodMeasure
 from steersman.machinery.built_in.quota.services import ServiceMeasure
 from steersman.machinery.built_in.quota.volume_claims import VolumeClaimMeasure
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import Quantity
 
 _REFUSED: Final = re.compile(
-    r"exceeded quota: (?P<name>[^,]{1,253}), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
+    r"exceeded quota: (?P<name>[^,]{1,253}), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)",
+    re.ASCII,
 )
-_AMOUNT: Final = re.compile(r"([^,=\s]{1,300})=([^,=\s]{1,100})")
+_AMOUNT: Final = re.compile(r"([^,=\s]{1,300})=([^,=\s]{1,100})", re.ASCII)
 _MOST_USERS: Final = 3
 _NEARLY: Final = 0.9
 """Part of a quota from which it is reported as nearly used up."""
@@ -84,7 +86,7 @@ async def largest_users(world: World, quota: ResourceQuota, name: str) -> str:
         amount = _share(measure, obj, scopes, name)
         if amount:
             owner = controller_of(obj)
-            user = f"{owner.kind.lower()}/{owner.name}" if owner else f"{resource.kind.lower()}/{obj.metadata.name}"
+            user = f"{to_lower(owner.kind)}/{owner.name}" if owner else f"{to_lower(resource.kind)}/{obj.metadata.name}"
             totals[user] = totals[user] + amount if user in totals else amount
     largest = sorted(totals.items(), key=lambda each: each[1].as_float(), reverse=True)
     if not largest:

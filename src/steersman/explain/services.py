@@ -36,7 +36,7 @@ _EXTERNAL: Final = "ExternalName"
 def _summarize(service: Service) -> str:
     spec = service.spec
     ports = ", ".join(f"{each.port}/{each.protocol or 'TCP'}" for each in spec.ports)
-    return f"{spec.type or 'ClusterIP'} {spec.external_name or spec.cluster_ip or ''}".strip() + (
+    return " ".join(filter(None, (spec.type or "ClusterIP", spec.external_name or spec.cluster_ip))) + (
         f", {ports}" if ports else ""
     )
 

@@ -17,6 +17,7 @@ from steersman.explain.owned import creation_failures, owned_pods
 from steersman.explain.pod_problems import problem_of, problems_of
 from steersman.explain.world import World
 from steersman.machinery.built_in.pod_state import is_ready
+from steersman.net.ascii import is_digits
 
 _REVISION: Final = "controller-revision-hash"
 
@@ -65,7 +66,7 @@ async def _check_pods(world: World, resource: APIResource[Any], owner: StatefulS
 
 def _ordinal(pod: Pod) -> int:
     text = pod.metadata.name.rpartition("-")[2]
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    return int(text) if is_digits(text) and len(text) < 10 else -1
 
 
 def _blocking(owner: StatefulSet, pods: Sequence[Pod]) -> Pod | None:
@@ -109,7 +110,7 @@ async def _check_claims(world: World, resource: APIResource[Any], owner: Statefu
         return
     for claim in await world.list(PERSISTENT_VOLUME_CLAIMS, owner.metadata.namespace):
         template, _, rest = claim.metadata.name.partition(f"-{owner.metadata.name}-")
-        if template in templates and rest.isdecimal() and claim.status.phase != "Bound":
+        if template in templates and is_digits(rest) and claim.status.phase != "Bound":
             subject = reference(PERSISTENT_VOLUME_CLAIMS, claim)
             yield error(
                 "ClaimNotBound",

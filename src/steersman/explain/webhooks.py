@@ -37,6 +37,7 @@ from steersman.explain.finding import (
 )
 from steersman.explain.services import backend_finding
 from steersman.explain.world import World
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 
 Webhook = MutatingWebhook | ValidatingWebhook
@@ -72,7 +73,7 @@ async def webhook_findings(world: World, subject: Reference, number: int, webhoo
         text = f"webhook {webhook.name} cannot be called; {blocked_text(webhook)} skips it (failurePolicy Ignore)"
         return [warning("WebhookSkipped", text, policy, rules, because=tuple(causes))]
     text = f"webhook {webhook.name} cannot be called, so {blocked_text(webhook)} is refused (failurePolicy Fail)"
-    kind = subject.kind.lower()
+    kind = to_lower(subject.kind)
     change = f'[{{"op":"replace","path":"/webhooks/{number}/failurePolicy","value":"Ignore"}}]'
     ignore = kubectl("patch", kind, subject.name, "--type=json", "-p", change)
     suggestions = (

@@ -83,7 +83,7 @@ class Guard:
 
     def _is_open(self, session: str) -> bool:
         given = session.encode()
-        return any([hmac.compare_digest(given, each.encode()) for each in self._sessions])
+        return any(hmac.compare_digest(given, each.encode()) for each in self._sessions)
 
     def check_script(self, headers: Headers, host: str) -> None:
         """Raise Refused unless a script of the page sent the request."""

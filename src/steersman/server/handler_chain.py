@@ -25,8 +25,9 @@ from steersman.endpoints.filters.origin import with_origin
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
-from steersman.endpoints.filters.tracing import Note, entering, leaving, note_flow, note_id, note_user
-from steersman.endpoints.request import Filter
+from steersman.endpoints.filters.tracing import Note, entering, leaving, note_flow, note_id, note_user, with_tracing
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.net.message import Response
 from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
 
@@ -84,10 +85,23 @@ def plain(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
 
 def traced(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
     """Return the filters of traced requests: the same ones, each in a step of its own."""
-    notes = (None, *(layer.note for layer in stack))
+    if not any(layer.name == "audit" for layer in stack):
+        # kube-apiserver has this filter, and its span, without a policy too
+        at = next(index for index, layer in enumerate(stack) if layer.name == "authentication") + 1
+        stack = (*stack[:at], Layer("audit", _pass), *stack[at:])
+    notes = (None, *(None if layer.name == "authentication" else layer.note for layer in stack))
     steps = [entering(note, layer.name) for note, layer in zip(notes, stack, strict=False)]
-    filters = [each for opening, layer in zip(steps, stack, strict=True) for each in (opening, layer.filter)]
+    filters: list[Filter] = []
+    for opening, layer in zip(steps, stack, strict=True):
+        filters += (opening, layer.filter)
+        if layer.name == "authentication":
+            filters += (leaving(layer.note), with_tracing)
     return (*filters, leaving(notes[-1]))
+
+
+async def _pass(request: Request, next_: Handler) -> Response:
+    """Pass a request on."""
+    return await next_(request)
 
 
 def _with_seats(config: CompletedConfig) -> Filter:

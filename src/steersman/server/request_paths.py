@@ -23,10 +23,11 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, error_response
 from steersman.machinery.errors.status import StatusError, bad_request, too_many_requests
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.net.ascii import is_digits
 from steersman.net.message import BodyWriter, Response
 from steersman.server.request_traces import PATH, RequestTraces
 from steersman.server.server import Server
-from steersman.tracing.documents import document, seconds, summary
+from steersman.tracing.documents import document, summary
 from steersman.tracing.trace import Trace
 
 MOST_UNREAD: Final = 1 << 20
@@ -159,7 +160,7 @@ def _contains(wanted: str, trace: Trace) -> bool:
 
 
 def _takes(least: float, trace: Trace) -> bool:
-    return seconds(trace) >= least
+    return trace.seconds >= least
 
 
 def _failed(trace: Trace) -> bool:
@@ -169,7 +170,7 @@ def _failed(trace: Trace) -> bool:
 def _of_code(wanted: str) -> Matches:
     """Return the condition of a code such as 404, or of a class such as 4xx."""
     digits = wanted.removesuffix("xx") if len(wanted) == 3 else ""
-    if not (digits.isascii() and digits.isdigit()):
+    if not is_digits(digits):
         raise bad_request(f"code must be a number such as 404, or a class such as 4xx: {wanted[:_LONGEST]!r}")
     return lambda trace: str(trace.facts["code"]).startswith(digits)
 

@@ -41,6 +41,9 @@ class RequestTraces:
 
     # tracing.readers.Reader
 
+    least_seconds = 0.0
+    reads_filters = True
+
     def wants(self, trace: Trace) -> bool:
         """Return True: every request is shown, except for those of the readers themselves (see `ended`)."""
         return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -252,8 +252,9 @@ class Server:
     def prepare_run(self) -> None:
         """Wrap all handlers in the filters."""
         stack = layers(self.config, self.lifecycle, self.requests, self.consistency_wait)
-        in_steps = chain(traced(stack), traced_handler(self.handle))
-        self._handler = _front(chain(plain(stack), self.handle), in_steps, self.traces, self.config.threads)
+        handle = traced_handler(self.handle)
+        chains = Chains(chain(plain(stack), self.handle), chain(plain(stack), handle), chain(traced(stack), handle))
+        self._handler = _front(chains, self.traces, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
@@ -331,8 +332,17 @@ class Server:
         return self._http
 
 
-def _front(handle: Handler, in_steps: Handler, traces: Readers, threads: WorkerThreads) -> HttpHandler:
-    """Return the handler of HTTP requests: `handle`, or for a traced request `in_steps`."""
+class Chains(NamedTuple):
+    """Handlers behind the filters: of requests that are not traced, with steps of the handler, and of filters, too."""
+
+    plain: Handler
+    handler_traced: Handler
+    all_traced: Handler
+
+
+def _front(chains: Chains, traces: Readers, threads: WorkerThreads) -> HttpHandler:
+    """Return the handler of HTTP requests."""
+    handle = chains.plain
 
     async def front(http: HttpRequest) -> Response:
         if "%" in http.path and has_bad_escape(http.path):
@@ -343,6 +353,7 @@ def _front(handle: Handler, in_steps: Handler, traces: Readers, threads: WorkerT
             if traces.registered or TRACEPARENT in http.headers or "baggage" in http.headers:
                 trace = traces.begin(http.method, http.headers)
                 if trace is not None:
+                    in_steps = chains.all_traced if trace.needs_filters else chains.handler_traced
                     return await _traced(in_steps, traces, trace, request)
             return await handle(request)
         except StatusError as error:

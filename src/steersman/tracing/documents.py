@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from steersman.tracing.trace import Step, Trace, Value
+from steersman.tracing.trace import SERVER, Step, Trace, Value
 
 _DIGITS: Final = 3
-_NOT_SHOWN: Final = frozenset({"accept", "scope", "metricsVerb"})
+_NOT_SHOWN: Final = frozenset({"accept", "host", "metricsVerb", "pathName", "scheme", "scope", "sourcePort", "target"})
 """Facts that only spans need."""
 
 
@@ -18,7 +18,7 @@ def summary(trace: Trace) -> dict[str, Any]:
     return {
         "id": trace.id,
         "time": datetime.fromtimestamp(trace.unix, UTC).isoformat(timespec="microseconds")[:26] + "Z",
-        "milliseconds": _milliseconds(seconds(trace)),
+        "milliseconds": _milliseconds(trace.seconds),
         **{name: fact for name, fact in trace.facts.items() if name not in _NOT_SHOWN},
     }
 
@@ -34,17 +34,16 @@ def document(trace: Trace) -> dict[str, Any]:
     return {**summary(trace), "dropped": trace.dropped, "steps": _children(trace)}
 
 
-def seconds(trace: Trace) -> float:
-    """Return the duration of an ended trace."""
-    return (trace.ended or trace.began) - trace.began
-
-
 def _children(trace: Trace) -> list[dict[str, Any]]:
     shown: dict[Step, dict[str, Any]] = {}
     top: list[dict[str, Any]] = []
     for step in trace.steps[1:]:
+        if step.scope is SERVER:
+            continue
         above = step.parent
-        while above is not None and above.passed_on is not None and above.passed_on <= step.began:
+        while above is not None and (
+            above.scope is SERVER or (above.passed_on is not None and above.passed_on <= step.began)
+        ):
             above = above.parent
         found = shown[step] = _shown(trace, step)
         if above is None or above is trace.root:

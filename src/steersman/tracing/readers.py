@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 from steersman.tracing.propagation import TRACEPARENT, extract
 from steersman.tracing.trace import Trace
@@ -14,6 +14,16 @@ logger = logging.getLogger(__name__)
 
 class Reader(Protocol):
     """A reader of traces. Its methods must not wait, and run on the event loop."""
+
+    @property
+    def least_seconds(self) -> float:
+        """Return the duration below which the reader needs no trace, 0 for all."""
+        ...
+
+    @property
+    def reads_filters(self) -> bool:
+        """Return True if the reader needs the steps of filters, False if those of handlers suffice."""
+        ...
 
     def wants(self, trace: Trace) -> bool:
         """Return True if the reader wants this trace, which has just begun."""
@@ -48,14 +58,19 @@ class Readers:
         if not self.registered and propagated is None:
             return None
         trace = Trace(name, propagated)
-        trace.readers = tuple(each for each in self.registered if each.wants(trace))
+        trace.readers = tuple([each for each in self.registered if each.wants(trace)])
         return trace if trace.readers or propagated is not None else None
+
+    def is_needed(self, trace: Trace) -> bool:
+        """Return True if a reader needs the trace, whose request has just ended; the others are left out."""
+        trace.end()
+        seconds = trace.seconds
+        trace.readers = tuple([each for each in trace.readers if seconds >= each.least_seconds])
+        return bool(trace.readers)
 
     def end(self, trace: Trace) -> None:
         """Pass an ended trace to its readers. The failure of a reader is logged, and reaches neither client nor reader."""
-        trace.end()
-        readers: Final = trace.readers
-        for each in readers:
+        for each in trace.readers:
             try:
                 each.ended(trace)
             except Exception:

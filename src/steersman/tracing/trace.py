@@ -22,8 +22,10 @@ from contextvars import ContextVar, Token
 from random import getrandbits
 from types import TracebackType
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
-from steersman.tracing.propagation import Propagated
+from steersman.tracing.propagation import TRACEPARENT, Propagated, traceparent
+from steersman.tracing.sampling import Sampling
 
 MAX_STEPS: Final = 1_000
 """Most steps of one trace; further steps are only counted."""
@@ -37,6 +39,17 @@ R = TypeVar("R")
 Value = str | int | float | bool
 
 
+OWN: Final = ""
+"""Scope of a step of this server's own."""
+COMPONENT: Final = "k8s.io/component-base/tracing"
+FILTER: Final = "k8s.op/apiserver/pkg/endpoints/filterlatency"
+SERVER: Final = "server"
+CLIENT: Final = "client"
+CALL: Final = "call"
+"""Scopes of kube-apiserver's spans: of handlers and storage, of filters, of the request itself, of requests to other
+servers, and of gRPC calls.
+"""
+
 Event = tuple[str, float, Mapping[str, Value]]
 """A moment within a step: its name, time and attributes."""
 Shared = tuple[tuple[str, str], ...]
@@ -47,8 +60,9 @@ class Step:
     """A timed operation of a trace, and the context manager that opens and ends it.
 
     `passed_on` is the moment at which a filter passed the request on, None for other steps: the filter's own duration
-    ends then, although the step encloses all that follows. `upstream` is True for a step that kube-apiserver exports
-    as a span of the same name. An attribute whose value is not a `Value` is printed when the trace is read.
+    ends then, although the step encloses all that follows. `scope` is the instrumentation scope of a step that
+    kube-apiserver exports as a span of the same name, OWN for other steps. An attribute whose value is not a `Value` is
+    printed when the trace is read.
     """
 
     __slots__ = (
@@ -61,18 +75,18 @@ class Step:
         "name",
         "parent",
         "passed_on",
+        "scope",
         "shared",
         "trace",
-        "upstream",
     )
 
     def __init__(
-        self, trace: Trace, parent: Step | None, name: str, attributes: dict[str, Any], shared: Shared, upstream: bool
+        self, trace: Trace, parent: Step | None, name: str, attributes: dict[str, Any], shared: Shared, scope: str
     ) -> None:
         self.trace = trace
         self.parent = parent
         self.name = name
-        self.upstream = upstream
+        self.scope = scope
         self.attributes = attributes
         self.shared = shared
         self.events: list[Event] | None = None
@@ -138,7 +152,8 @@ class Trace:
 
     `id` is the request's audit ID, "" until it is known. `object_name` is the name of a created object. `error` is the
     last error that has passed a step. `unix` is the start in seconds since 1970. `facts` is set at
-    the end of the request. `propagated` is the trace context that the client sent.
+    the end of the request. `propagated` is the trace context that the client sent. `sampling` is None unless traces are
+    exported.
     """
 
     __slots__ = (
@@ -153,29 +168,29 @@ class Trace:
         "propagated",
         "readers",
         "root",
+        "sampling",
         "steps",
-        "trace_id",
         "unix",
     )
 
     def __init__(self, name: str, propagated: Propagated | None = None) -> None:
         self.id = ""
         self.object_name = ""
-        self.trace_id = 0
         self.unix: Final = time.time()
         self.facts: dict[str, Any] = {}
         self.propagated = propagated
+        self.sampling: Sampling | None = None
         self.readers: tuple[Any, ...] = ()
         self.dropped = 0
         self.error: BaseException | None = None
         self.event_count = 0
-        self.root: Final = Step(self, None, name, {}, (), False)
+        self.root: Final = Step(self, None, name, {}, (), OWN)
         self.steps: Final = [self.root]
         self.began: Final = self.root.began
         self.ended: float | None = None
 
     def open(
-        self, parent: Step, name: str, attributes: dict[str, Any], shared: Shared = (), *, upstream: bool
+        self, parent: Step, name: str, attributes: dict[str, Any], shared: Shared = (), *, scope: str
     ) -> Step | None:
         """Return a new step below `parent`; None if the trace has no room for it. Texts that a client has chosen must
         be cut.
@@ -185,9 +200,19 @@ class Trace:
         if len(self.steps) >= MAX_STEPS:
             self.dropped += 1
             return None
-        found = Step(self, parent, name, attributes, shared, upstream)
+        found = Step(self, parent, name, attributes, shared, scope)
         self.steps.append(found)
         return found
+
+    @property
+    def seconds(self) -> float:
+        """The duration of an ended trace."""
+        return (self.ended or self.began) - self.began
+
+    @property
+    def needs_filters(self) -> bool:
+        """True if a reader needs the steps of filters."""
+        return any(each.reads_filters for each in self.readers) or self.sampling is not None
 
     def end(self) -> None:
         """End the root step at this moment."""
@@ -207,6 +232,7 @@ class Unrecorded:
         return None
 
 
+_PORTS: Final = {"http": 80, "https": 443}
 UNRECORDED: Final = Unrecorded()
 _open: Final[ContextVar[Step | None]] = ContextVar("step", default=None)
 
@@ -216,12 +242,12 @@ current_step: Final[Callable[[], Step | None]] = _open.get
 
 def step(name: str, /, **attributes: Value) -> Step | Unrecorded:
     """Return a context manager for a step of the traced request; it yields the step, or None if nothing is recorded."""
-    return _opened(name, attributes, (), upstream=False)
+    return _opened(name, attributes, (), scope=OWN)
 
 
 def span(name: str, shared: Shared = (), /, **attributes: Value) -> Step | Unrecorded:
     """Return a context manager for a step that kube-apiserver exports as a span of this name."""
-    return _opened(name, attributes, shared, upstream=True)
+    return _opened(name, attributes, shared, scope=COMPONENT)
 
 
 async def within(work: Awaitable[R], name: str, shared: Shared = (), /, **attributes: Value) -> R:
@@ -229,13 +255,13 @@ async def within(work: Awaitable[R], name: str, shared: Shared = (), /, **attrib
 
     A caller on a hot path writes `work if current_step() is None else within(work, ...)`.
     """
-    with _opened(name, attributes, shared, upstream=True):
+    with _opened(name, attributes, shared, scope=COMPONENT):
         return await work
 
 
 async def within_step(work: Awaitable[R], name: str, /, **attributes: Value) -> R:
     """Return the result of `work`, awaited in a step of this server's own."""
-    with _opened(name, attributes, (), upstream=False):
+    with _opened(name, attributes, (), scope=OWN):
         return await work
 
 
@@ -244,11 +270,50 @@ def in_step(name: str, work: Awaitable[R]) -> Awaitable[R]:
     return work if _open.get() is None else within_step(work, name)
 
 
-def _opened(name: str, attributes: dict[str, Value], shared: Shared, *, upstream: bool) -> Step | Unrecorded:
+def _opened(name: str, attributes: dict[str, Value], shared: Shared, *, scope: str) -> Step | Unrecorded:
     parent = _open.get()
     if parent is None:
         return UNRECORDED
-    return parent.trace.open(parent, name, attributes, shared, upstream=upstream) or UNRECORDED
+    return parent.trace.open(parent, name, attributes, shared, scope=scope) or UNRECORDED
+
+
+def call_span(method: str, **attributes: Value) -> Step | Unrecorded:
+    """Return a context manager for the span of a gRPC call (otelgrpc); `method` has the form package.Service/Method."""
+    return _opened(method, {"rpc.method": method, "rpc.system.name": "grpc", **attributes}, (), scope=CALL)
+
+
+def http_client_span(method: str, url: str) -> Step | Unrecorded:
+    """Return a context manager for the span of an HTTP request to another server (otelhttp)."""
+    parts = urlsplit(url)
+    port = parts.port or _PORTS.get(parts.scheme, 0)
+    about: dict[str, Value] = {
+        "http.request.method": method,
+        "url.full": cut(url),
+        "server.address": parts.hostname or "",
+        "server.port": port,
+    }
+    return _opened(f"HTTP {method}", about, (), scope=CLIENT)
+
+
+def outgoing() -> list[tuple[str, str]]:
+    """Return the header fields that pass the trace context of the request on to another server."""
+    opened = _open.get()
+    if opened is None:
+        return []
+    trace = opened.trace
+    sampling, propagated = trace.sampling, trace.propagated
+    fields: list[tuple[str, str]] = []
+    if sampling is not None and sampling.trace_id:
+        fields.append((TRACEPARENT, traceparent(sampling.trace_id, opened.id, sampled=sampling.sampled)))
+        if sampling.state:
+            fields.append(("tracestate", sampling.state))
+    elif propagated is not None and propagated.trace_id:
+        fields.append((TRACEPARENT, traceparent(*propagated[:2], sampled=propagated.is_sampled)))
+        if propagated.state:
+            fields.append(("tracestate", propagated.state))
+    if propagated is not None and propagated.baggage:
+        fields.append(("baggage", propagated.baggage))
+    return fields
 
 
 open_step: Final[Callable[[Step | None], Token[Step | None]]] = _open.set

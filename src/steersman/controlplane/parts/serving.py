@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -11,8 +12,9 @@ from steersman.controlplane.data_folder import file_of
 from steersman.controlplane.flag_files import serving_tls
 from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.group_order import GroupOrder
+from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.metrics import install_metrics
-from steersman.controlplane.options import Options
+from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.parts.admitting import Admission, Audit, PriorityAndFairness
 from steersman.controlplane.parts.basis import Common, Embedding, LoopWatch, ValidatedFlags
 from steersman.controlplane.parts.identity import Authentication, Authorization, Certificates, SigningKeys
@@ -32,6 +34,8 @@ from steersman.server.history.paths import HistoryPaths
 from steersman.server.request_paths import install_request_paths
 from steersman.server.request_traces import RequestTraces
 from steersman.server.server import Server
+from steersman.work.extras import MissingExtra
+from steersman.work.offloading import offload_if
 from steersman.work.parts import Part, offered
 
 _MOST_STREAMS: Final = (1 << 31) - 1
@@ -125,6 +129,26 @@ class GenericServer(Part):
             executor=common.executor,
             threads=common.threads,
         )
+
+
+class ExportedTraces(Part):
+    """The export of traces by OTLP; spans of the last requests are exported at the end."""
+
+    flags: ValidatedFlags
+    generic: GenericServer
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        if self.flags.exports_traces is None:
+            return
+        from steersman.server.trace_export import TraceExport
+
+        try:
+            instance = server_id(socket.gethostname())
+            export = await offload_if(True, TraceExport, *self.flags.exports_traces, instance)
+        except MissingExtra as error:
+            raise OptionsError(f"--tracing-config-file: {error}") from None
+        self.generic.server.traces.add(export)
+        ending.push_async_callback(offload_if, True, export.close)
 
 
 def _install_seats(server: Server, control: FlowControl | None) -> None:

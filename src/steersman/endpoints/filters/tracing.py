@@ -1,4 +1,4 @@
-"""Tracing of requests: a step for each filter (`filterlatency.TrackStarted`), and the facts about a whole request.
+"""Tracing of requests (WithTracing): a step for each filter (`filterlatency.TrackStarted`), and the facts about a whole request.
 
 These filters are only in the chain of requests that are traced.
 """
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
 
+from steersman.authentication.user import SYSTEM_MASTERS
+from steersman.endpoints.filters.audit import request_uri
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.spans import TRACE_FIELDS, protocol, scope_of, verb_of
 from steersman.endpoints.streamed import StreamedBody
@@ -16,7 +18,20 @@ from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Response
 from steersman.tracing.readers import Readers
-from steersman.tracing.trace import MAX_TEXT, Step, Trace, close_step, current_step, cut, open_step, span, step
+from steersman.tracing.trace import (
+    FILTER,
+    MAX_TEXT,
+    OWN,
+    SERVER,
+    Step,
+    Trace,
+    close_step,
+    current_step,
+    cut,
+    open_step,
+    span,
+    step,
+)
 
 Note = Callable[[Step, Request], None]
 """Function that adds to a filter's step the facts that the filter has found out about the request."""
@@ -37,11 +52,11 @@ def entering(note: Note | None, name: str) -> Filter:
     `note` belongs to the filter before. The step of a filter encloses all that it passes the request on to, as
     kube-apiserver's spans do.
     """
-    upstream = name in SPANS
+    scope = FILTER if name in SPANS else OWN
 
     async def between(request: Request, next_: Handler) -> Response:
         before = current_step()
-        if before is None or (opened := before.trace.open(before, name, {}, upstream=upstream)) is None:
+        if before is None or (opened := before.trace.open(before, name, {}, scope=scope)) is None:
             return await next_(request)
         if before.parent is not None:
             before.passed_on = opened.began
@@ -72,6 +87,36 @@ def leaving(note: Note | None) -> Filter:
         return await next_(request)
 
     return behind
+
+
+async def with_tracing(request: Request, next_: Handler) -> Response:
+    """Open the span of the request, and choose its trace: that of a trusted client, or a new one."""
+    before = current_step()
+    if before is None or (sampling := before.trace.sampling) is None:
+        return await next_(request)
+    sampling.decide(before.trace.propagated, trusted=not _TRUSTED.isdisjoint(request.user.groups))
+    opened = before.trace.open(before, span_name(request), {}, scope=SERVER)
+    if opened is None:
+        return await next_(request)
+    with opened:
+        return await next_(request)
+
+
+_TRUSTED: Final = frozenset({SYSTEM_MASTERS, "system:monitoring"})
+"""Groups of users whose trace context is honoured."""
+
+
+def span_name(request: Request) -> str:
+    """Return the name of a request's span (`getSpanNameFromRequestInfo`)."""
+    info = request.info
+    if not info.resource_request:
+        return str(cut(request.method))
+    action = info.action
+    parts = ["apis" if info.path.startswith("/apis/") else "api", action.group, action.version]
+    if action.namespace:
+        parts += ["namespaces", "{:namespace}"]
+    parts += [action.resource, "{:name}" if action.name else "", action.subresource]
+    return str(cut(f"{request.method} /{'/'.join(part for part in parts if part)}"))
 
 
 # Facts of the filters
@@ -169,6 +214,8 @@ def abandon(readers: Readers, trace: Trace, request: Request) -> None:
 
 
 def _end(readers: Readers, trace: Trace, request: Request, code: int, size: int | None) -> None:
+    if not readers.is_needed(trace):
+        return
     trace.id = str(cut(request.audit_id))
     trace.facts = facts(request, code, size)
     trace.facts["name"] = trace.facts["name"] or trace.object_name
@@ -193,6 +240,7 @@ def facts(request: Request, code: int, size: int | None) -> dict[str, Any]:
         "subresource": action.subresource,
         "namespace": action.namespace,
         "name": action.name,
+        "pathName": action.name,
         "user": "" if user is None else user.name,
         "userAgent": request.headers.get("user-agent", ""),
         "sourceIP": request.http.peer.host,
@@ -200,7 +248,10 @@ def facts(request: Request, code: int, size: int | None) -> dict[str, Any]:
         "accept": request.headers.get("accept", ""),
         "scope": scope_of(action),
         "metricsVerb": verb_of(request, verb),
+        "host": request.http.host,
+        "scheme": request.http.scheme,
+        "target": request_uri(request),
     }
-    if len(request.path) > MAX_TEXT or sum(map(len, found.values())) > MAX_TEXT:
+    if sum(map(len, found.values())) > MAX_TEXT:
         found = {name: str(cut(each)) for name, each in found.items()}
-    return {**found, "code": code, "bytes": size}
+    return {**found, "sourcePort": request.http.peer.port, "code": code, "bytes": size}

@@ -56,7 +56,10 @@ async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
         return await in_serialization(wanted, item_response(scope, request, item, wanted, code))
-    return status_response(request, _success(scope, item), wanted, code)
+    add_event("About to write a response")
+    response = status_response(request, _success(scope, item), wanted, code)
+    add_event("Writing http response done")
+    return response
 
 
 def _success(scope: Scope, item: Item) -> dict[str, Any]:

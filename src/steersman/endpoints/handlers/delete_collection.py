@@ -9,7 +9,7 @@ from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import listed
+from steersman.endpoints.spans import in_serialization, listed
 from steersman.net.message import Response
 from steersman.rest.capabilities import CollectionDeleter
 from steersman.tracing.trace import current_step
@@ -24,4 +24,4 @@ async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -
     check = check_delete(scope, request, ctx, delete_options)
     deleting = scope.storage.delete_collection(ctx, delete_options, options, check)
     deleted = await (deleting if current_step() is None else listed(request, deleting))
-    return await list_response(scope, request, deleted, wanted)
+    return await in_serialization(wanted, list_response(scope, request, deleted, wanted))

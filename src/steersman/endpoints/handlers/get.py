@@ -6,10 +6,10 @@ from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import get_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import AUDIT_ID, serialized, storage_key
+from steersman.endpoints.spans import got, serialized
 from steersman.net.message import Response
 from steersman.rest.capabilities import Getter
-from steersman.tracing.trace import add_event, current_step, within
+from steersman.tracing.trace import current_step
 from steersman.work.offloading import offload_if
 
 
@@ -24,8 +24,5 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
     reading = scope.storage.get(request.context(), request.action.name, version)
     if current_step() is None:
         return await item_response(scope, request, await reading, wanted)
-    add_event("About to Get from storage")
-    item = await within(
-        reading, "cacher.Get", AUDIT_ID, key=storage_key(request.action), **{"resource-version": version}
-    )
+    item = await got(request.action, version, reading)
     return await serialized(wanted, item_response(scope, request, item, wanted))

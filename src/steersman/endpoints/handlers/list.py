@@ -8,7 +8,7 @@ from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import listed
+from steersman.endpoints.spans import encoded, listed
 from steersman.net.message import Response
 from steersman.rest.capabilities import Lister
 from steersman.tracing.trace import current_step
@@ -21,5 +21,7 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request)
     listing = scope.storage.list(request.context(), options)
-    found = await (listing if current_step() is None else listed(request, listing))
-    return await list_response(scope, request, found, wanted)
+    if current_step() is None:
+        return await list_response(scope, request, await listing, wanted)
+    found = await listed(request, listing)
+    return await encoded(wanted, list_response(scope, request, found, wanted))
