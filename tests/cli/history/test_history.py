@@ -143,7 +143,7 @@ def test_a_user_without_the_path_gets_what_watches_keep(running: ServerProcess) 
         (("history", "nothing"), "doesn't have a resource type"),
         (("history", "cm/none"), "not found"),
         (("history", "cm/a", "--at", "999999999"), "is in the future"),
-        (("history", "cm/a", "--at", "1970-01-01T00:00:00Z"), "does not reach back"),
+        (("history", "cm/a", "--at", "1970-01-01T00:00:00Z"), "not found"),
         (("diff", "--from", "999999999"), "is in the future"),
     ],
 )
@@ -179,10 +179,9 @@ def test_a_fork_has_the_objects_of_its_revision(running: ServerProcess, tmp_path
 
 
 def test_a_fork_of_an_unknown_point_leaves_no_file(running: ServerProcess, tmp_path: Path) -> None:
-    for point, why in (("999999999", "in the future"), ("1970-01-01T00:00:00Z", "nobody knows the revision")):
-        result = run(running, "fork", "--at", point, str(tmp_path / "fork"))
-        assert result.exit_code == 1
-        assert why in result.stderr
-        assert not list((tmp_path / "fork").glob("steersman.db*[!k]"))
+    result = run(running, "fork", "--at", "999999999", str(tmp_path / "fork"))
+    assert result.exit_code == 1
+    assert "in the future" in result.stderr
+    assert not list((tmp_path / "fork").glob("steersman.db*[!k]"))
     with sqlite3.connect(running.folder / "steersman.db") as connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone() > (0,)
