@@ -46,6 +46,7 @@ PLAYED = {
     "docs/security.md": READ,
     "docs/data-folder.md": READ,
     "docs/tour.md": READ,
+    "docs/history.md": READ,
 }
 """Test that runs the commands of each document."""
 TESTED = {

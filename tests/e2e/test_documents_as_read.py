@@ -133,6 +133,10 @@ def test_the_page_about_the_scheduler(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "scheduler.md"))
 
 
+def test_the_guide_of_history(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "history.md"))
+
+
 def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 

@@ -15,7 +15,9 @@ from steersman.cli.terminal_text import printable
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="int", help="port of the page; 0 takes a free one")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="int", help="port of the page; 0 takes a free one"
+)
 @click.option("--no-browser", is_flag=True, help="print the address and open no browser")
 @cluster_options
 def inspect(port: int, no_browser: bool, kubeconfig: Path | None, context: str, data_dir: Path | None) -> None:

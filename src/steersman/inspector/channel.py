@@ -89,7 +89,9 @@ class Channel:
         if order.op != "open":
             return
         if len(self._streams) >= MAX_STREAMS:
-            work: Awaitable[None] = self._end(messages, order.id, _End(429, f"a page has at most {MAX_STREAMS} streams"))
+            work: Awaitable[None] = self._end(
+                messages, order.id, _End(429, f"a page has at most {MAX_STREAMS} streams")
+            )
         else:
             work = self._run(order, messages)
         task = self._streams[order.id] = asyncio.ensure_future(work)
@@ -104,7 +106,11 @@ class Channel:
         try:
             if order.source:
                 source = self._sources.get(order.source)
-                end = _End(404, "there is no such source") if source is None else await _send(order.id, source(), messages)
+                end = (
+                    _End(404, "there is no such source")
+                    if source is None
+                    else await _send(order.id, source(), messages)
+                )
             else:
                 end = await self._relay(order, messages)
             await self._end(messages, order.id, end)
@@ -116,7 +122,9 @@ class Channel:
         if not order.path.startswith("/"):
             return _End(400, "a path begins with a slash")
         try:
-            answer = await self._transport.send("GET", order.path, (("user-agent", AGENT), ("accept", order.accept)), b"")
+            answer = await self._transport.send(
+                "GET", order.path, (("user-agent", AGENT), ("accept", order.accept)), b""
+            )
         except Unreachable as error:
             return _End(503, str(error))
         try:

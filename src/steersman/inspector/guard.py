@@ -63,7 +63,9 @@ class Guard:
     def open_session(self, token: str) -> str:
         """Use up a token and return the Set-Cookie header of a new session. Raises Refused for a wrong token."""
         if not hmac.compare_digest(token.encode(), self._token.encode()):
-            raise Refused(403, "This address was used before, or is of an earlier start. The terminal shows the new one.")
+            raise Refused(
+                403, "This address was used before, or is of an earlier start. The terminal shows the new one."
+            )
         session = secrets.token_urlsafe(32)
         self._sessions.append(session)
         self._renew()

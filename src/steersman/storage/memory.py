@@ -15,7 +15,6 @@ from steersman.machinery.values import times
 from steersman.storage.dispatch import Registration
 from steersman.storage.dispatching import CLOSED, DispatchingStorage
 from steersman.storage.interface import (
-    Changes,
     Compacted,
     Conflict,
     Event,
@@ -27,7 +26,6 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background, Compactor
-from steersman.storage.replayed_history import replayed_history
 from steersman.storage.rewind import past_count, past_range, present_count, present_range
 
 _REVISION = attrgetter("revision")
@@ -206,16 +204,6 @@ class MemoryStorage(DispatchingStorage):
             if index:
                 await asyncio.sleep(0)
             registration.deliver_now(events[index : index + _REPLAY_SLICE])
-
-    keeps_records = False
-
-    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
-        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
-        return await replayed_history(self, prefix, before, limit, is_key=is_key)
-
-    async def revision_at(self, seconds: float) -> int:
-        """Return 0, as times of writes are not known."""
-        return 0
 
     async def compact(self, revision: int) -> None:
         """Remove events up to the revision. Raises Compacted, FutureRevision."""

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from steersman.storage.interface import Change, Changes, Compacted, Event, Storage, StorageUnavailable
+from steersman.storage.interface import (
+    Change,
+    Changes,
+    Compacted,
+    Deliver,
+    Event,
+    KeyValue,
+    StorageUnavailable,
+    Subscription,
+)
 
 _MOST_BYTES: Final = 16 << 20
 """The most bytes of values of one page; older writes of it are left to the next page."""
 _ATTEMPTS: Final = 3
 
 
-async def replayed_history(storage: Storage, prefix: str, before: int, limit: int, *, is_key: bool) -> Changes:
+class _Replaying(Protocol):
+    """The part of a Storage that a replay needs."""
+
+    @property
+    def compact_revision(self) -> int: ...
+
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None: ...
+
+    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription: ...
+
+
+async def replayed_history(storage: _Replaying, prefix: str, before: int, limit: int, *, is_key: bool) -> Changes:
     """Return a page of writes; see interface.Storage.history. Every page costs a replay of all events of the prefix.
 
     If all events of one key are in the page, the value that the oldest of them replaced is its last item.

@@ -62,8 +62,7 @@ def history(
         if note:
             click.echo(f"note: {note}", err=True)
         if at is not None:
-            point = str(await source.newest_revision()) if at == "now" else at
-            data = await source.object_at(resource, namespace, name, point, secrets=show_secrets)
+            data = await source.object_at(resource, namespace, name, at, secrets=show_secrets)
             return [_document(data, output)]
         objects = diff or output in ("yaml", "json")
         entries = await source.entries(resource, namespace, name, limit, objects=objects, secrets=show_secrets)
@@ -116,7 +115,7 @@ def _shown(entries: list[Entry], output: str, *, diff: bool, named: bool) -> Ite
 
 def _diffs(entries: list[Entry]) -> Iterator[str]:
     """Yield a heading and a unified diff for each write, oldest first."""
-    from steersman.cli.history.lines import object_diff
+    from steersman.cli.history.lines import object_diff, verb_of
 
     before: dict[tuple[str, str], tuple[dict[str, Any] | None, str]] = {}
     for each in entries:
@@ -124,7 +123,7 @@ def _diffs(entries: list[Entry]) -> Iterator[str]:
         known = key in before
         old, revision = before.get(key, (None, "0"))
         new = each.get("object")
-        origin = [each.get("time", ""), each.get("verb") or each["type"].lower(), each.get("user", "")]
+        origin = [each.get("time", ""), verb_of(each), each.get("user", "")]
         yield printable(f"revision {each['revision']} {'/'.join(filter(None, key))} {' '.join(filter(None, origin))}")
         if known or each["type"] == "ADDED":
             yield from object_diff(old, new, (f"revision {revision}", f"revision {each['revision']}"))

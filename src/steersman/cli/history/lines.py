@@ -14,6 +14,7 @@ from steersman.machinery.codec.serializer import encode_in_order
 _SHOWN_CHANGES: Final = 3
 _LONGEST_VALUE: Final = 40
 _LONGEST_LINE: Final = 4_000
+_DONE: Final = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
 _UNSHOWN: Final = ("managedFields", "resourceVersion")
 _MOST_LINES: Final = 20_000
 """Lines of YAML up to which two objects are compared line by line, whose cost grows with their square."""
@@ -26,7 +27,7 @@ def table(entries: Sequence[dict[str, Any]], *, wide: bool, named: bool) -> Iter
     rows += [_row(each, wide=wide, named=named) for each in entries]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+        yield "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip(" ")
 
 
 def _header(*, wide: bool, named: bool) -> list[str]:
@@ -35,7 +36,7 @@ def _header(*, wide: bool, named: bool) -> list[str]:
 
 
 def _row(entry: dict[str, Any], *, wide: bool, named: bool) -> list[str]:
-    verb = entry.get("verb") or entry["type"].lower()
+    verb = verb_of(entry)
     if entry.get("subresource"):
         verb = f"{verb} {entry['subresource']}"
     texts = [entry["revision"], entry.get("time", "")[:19].replace("T", " ")]
@@ -46,6 +47,11 @@ def _row(entry: dict[str, Any], *, wide: bool, named: bool) -> list[str]:
         texts += [entry.get("userAgent", ""), entry.get("auditID", "")]
     cells = [printable(text, 60) or "-" for text in texts]
     return [*cells, change_text(entry, wide=wide)]
+
+
+def verb_of(entry: dict[str, Any]) -> str:
+    """Return the verb of a write, or what it did if the verb is not known."""
+    return entry.get("verb") or _DONE[entry["type"]]
 
 
 def change_text(entry: dict[str, Any], *, wide: bool = False) -> str:
@@ -102,7 +108,7 @@ def _yaml_lines(obj: dict[str, Any] | None) -> list[str]:
     if obj is None:
         return []
     metadata = {name: value for name, value in obj.get("metadata", {}).items() if name not in _UNSHOWN}
-    return from_json(encode_in_order({**obj, "metadata": metadata})).decode().splitlines()
+    return from_json(encode_in_order({**obj, "metadata": metadata})).decode().split("\n")[:-1]
 
 
 def _shown_line(line: str) -> str:

@@ -55,10 +55,15 @@ class Source(ABC):
         """Return the newest revision at a time."""
 
     async def revision(self, point: str) -> int:
-        """Return the revision of a point."""
+        """Return the revision of a point. Raises NoHistory for one of the future."""
         if is_time(point):
             return await self.revision_at(point)
-        return await self.newest_revision() if point == "now" else int(point)
+        newest = await self.newest_revision()
+        if point == "now":
+            return newest
+        if int(point) > newest:
+            raise NoHistory(f"revision {point} is in the future: the newest one is {newest}")
+        return int(point)
 
     async def newest_revision(self) -> int:
         """Return the newest revision."""
@@ -92,7 +97,8 @@ class ServedHistory(Source):
         self, resource: APIResource[Any], namespace: str, name: str, point: str, *, secrets: bool
     ) -> bytes:
         """Return the object that the server has of that point."""
-        query = {"time" if is_time(point) else "revision": point, "secrets": "true" if secrets else ""}
+        at = {"time": point} if is_time(point) else {"revision": str(await self.revision(point))}
+        query = {**at, "secrets": "true" if secrets else ""}
         return await self.client.request("GET", _target(resource.path(namespace, name), **query))
 
     async def revision_at(self, time: str) -> int:
@@ -145,6 +151,7 @@ class WatchedHistory(Source):
         plain = APIResource(resource.group, resource.version, resource.plural, resource.kind, dict, resource.namespaced)
         selector = f"metadata.name={name}" if name else ""
         since = "1"
+        newest = await self._newest_version(resource, namespace, name)
         for _ in range(_ATTEMPTS):
             try:
                 async with self.client.watch(
@@ -152,8 +159,11 @@ class WatchedHistory(Source):
                 ) as batches:
                     async for batch in batches:
                         for each in batch:
-                            if each.type != "BOOKMARK":
-                                yield each.type, each.object
+                            if each.type == "BOOKMARK":
+                                continue
+                            yield each.type, each.object
+                            if each.object["metadata"]["resourceVersion"] == newest:
+                                return
                 return
             except StatusError as error:
                 oldest = _TOO_OLD.search(error.message)
@@ -161,6 +171,18 @@ class WatchedHistory(Source):
                     raise
                 since = oldest[1]
         raise NoHistory("the server compacts its history faster than it can be read")
+
+    async def _newest_version(self, resource: APIResource[Any], namespace: str, name: str) -> str:
+        """Return the version of an object, after which a watch has nothing more to say; "" if that is not known."""
+        if not name:
+            return ""
+        try:
+            obj = await self.client.get_plain(resource.path(namespace, name))
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            return ""
+        return str(obj["metadata"]["resourceVersion"])
 
     async def object_at(
         self, resource: APIResource[Any], namespace: str, name: str, point: str, *, secrets: bool

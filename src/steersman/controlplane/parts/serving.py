@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from steersman.controlplane.addresses import listen
@@ -30,11 +31,11 @@ from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
-from steersman.server.history.paths import HistoryPaths
 from steersman.server.request_paths import install_request_paths
 from steersman.server.request_traces import RequestTraces
 from steersman.server.server import Server
 from steersman.work.extras import MissingExtra
+from steersman.work.first_use import on_first_use
 from steersman.work.offloading import offload_if
 from steersman.work.parts import Part, offered
 
@@ -279,7 +280,12 @@ class Paths(Part):
         options, storage = self.options, self.opened.storage
         kind = "etcd" if options.etcd_servers else options.storage
         bounds = str(options.history) if storage.keeps_records else ""
-        HistoryPaths(self.generic.server, storage, self.objects.stores.storage_of_removed, kind, bounds).install()
+        server, removed = self.generic.server, self.objects.stores.storage_of_removed
+        answer = partial(
+            on_first_use("steersman.server.history.paths", "answer"), server, storage, removed, kind, bounds
+        )
+        server.add_path("/debug/history", answer, listed=False)
+        server.add_prefix("/debug/history/", answer)
 
     def _install_metrics(self) -> None:
         registry, stores, opened = self.common.registry, self.objects.stores, self.opened

@@ -6,7 +6,6 @@ Authorized as non-resource paths, and in addition as the read of the object or c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -21,7 +20,7 @@ from steersman.machinery.values.times import TimeError, parse
 from steersman.net.message import Response
 from steersman.server.history.entries import Write, entry, hidden, joined
 from steersman.server.history.subjects import Removed, Subject, subject_of
-from steersman.server.server import PathHandler, Server
+from steersman.server.server import Server
 from steersman.storage.interface import Changes, Compacted, KeyValue, Storage
 from steersman.store.storage_errors import available
 from steersman.work.offloading import offload_if
@@ -46,10 +45,14 @@ class HistoryPaths(Struct, frozen=True):
     kind: str
     bounds: str
 
-    def install(self) -> None:
-        """Add the paths."""
-        self.server.add_path(PREFIX, partial(_answered, self._summary), listed=False)
-        self.server.add_prefix(f"{PREFIX}/", partial(_answered, self._below))
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to a GET; errors as a Status."""
+        try:
+            if request.method not in ("GET", "HEAD"):
+                raise method_not_allowed()
+            return await (self._summary(request) if request.info.path == PREFIX else self._below(request))
+        except StatusError as error:
+            return await long_error_response(request, error)
 
     async def _summary(self, request: Request) -> Response:
         """Answer with the bounds of history, or the revision at a time."""
@@ -150,14 +153,11 @@ class HistoryPaths(Struct, frozen=True):
         return _json(await offload_if(sum(map(len, entries)) > _LARGE, joined, head, iter(entries)))
 
 
-async def _answered(handle: PathHandler, request: Request) -> Response:
-    """Return the answer of a handler to a GET; errors as a Status."""
-    try:
-        if request.method not in ("GET", "HEAD"):
-            raise method_not_allowed()
-        return await handle(request)
-    except StatusError as error:
-        return await long_error_response(request, error)
+async def answer(
+    server: Server, storage: Storage, removed: Removed, kind: str, bounds: str, request: Request
+) -> Response:
+    """Return the answer to a request for a path of history; the other parameters are those of HistoryPaths."""
+    return await HistoryPaths(server, storage, removed, kind, bounds).answer(request)
 
 
 async def _writes(request: Request, subject: Subject, found: Changes) -> list[Write]:

@@ -23,7 +23,6 @@ from steersman.storage.etcd.sole_server import QUIET, ROUND, SoleServer
 from steersman.storage.etcd.watch import WatchLoop
 from steersman.storage.interface import (
     Answered,
-    Changes,
     Compacted,
     Conflict,
     Event,
@@ -37,7 +36,6 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import check_write
 from steersman.storage.maintenance import COMPACTION_INTERVAL, compaction
-from steersman.storage.replayed_history import replayed_history
 from steersman.storage.rewind import bounds
 from steersman.work.periodic import Periodic
 from steersman.work.yielding import TimeSlice
@@ -529,16 +527,6 @@ class EtcdStorage(WritingStorage):
         await super().wait_until(revision)
 
     # Maintenance
-
-    keeps_records = False
-
-    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
-        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
-        return await replayed_history(self, prefix, before, limit, is_key=is_key)
-
-    async def revision_at(self, seconds: float) -> int:
-        """Return 0, as times of writes are not known."""
-        return 0
 
     async def compact(self, revision: int) -> None:
         """Compact the history of the whole etcd cluster. Raises Compacted, FutureRevision, StorageUnavailable."""

@@ -12,7 +12,6 @@ from steersman.net.link import Link, frame
 from steersman.storage.dispatch import Registration
 from steersman.storage.dispatching import CLOSED, WritingStorage
 from steersman.storage.interface import (
-    Changes,
     Event,
     FutureRevision,
     KeyValue,
@@ -21,7 +20,6 @@ from steersman.storage.interface import (
     StorageUnavailable,
 )
 from steersman.storage.refusals import Account
-from steersman.storage.replayed_history import replayed_history
 from steersman.storage.shared import frames
 from steersman.storage.shared.frames import Kind
 
@@ -255,16 +253,6 @@ class SharedStorage(WritingStorage):
         return newest
 
     # Maintenance
-
-    keeps_records = False
-
-    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
-        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
-        return await replayed_history(self, prefix, before, limit, is_key=is_key)
-
-    async def revision_at(self, seconds: float) -> int:
-        """Return 0, as times of writes are not known."""
-        return 0
 
     async def compact(self, revision: int) -> None:
         """Let the process with the storage compact. Raises Compacted, FutureRevision, StorageUnavailable."""

@@ -20,6 +20,8 @@ _GROUP: Final = 128
 _NO_END: Final = b""
 _NEWEST: Final = (1 << 63) - 1
 """A revision above all."""
+_EMPTY: Final = 1
+"""The revision of a new store."""
 _COLUMNS: Final = "revision, key, value, create_revision, prev_revision, expires, checksum, record"
 
 
@@ -106,19 +108,30 @@ class _Times:
 
 
 def revision_at(log: Log, seconds: float) -> int:
-    """Return the newest readable revision that was written by a Unix time, 0 if that is not known."""
+    """Return the newest readable revision that was written by a Unix time, 0 if that is not known.
+
+    Before the first write of a new store it is 1.
+    """
     newest, compact, _ = log.revisions()
     times = _Times(log, newest)
     wanted = int(seconds * 1000) + 1
     found = bisect_left(times, wanted, lo=compact) - 1
-    if found >= newest or found < compact:
-        return newest if found >= newest else 0
+    if found >= newest:
+        return newest
+    if found < compact:
+        return 0 if compact or not _begins_recorded(log) else _EMPTY
     # Without a recorded write by that time, nobody knows.
     recorded = log.connection.execute(
         "SELECT record FROM log WHERE revision <= ? AND record IS NOT NULL ORDER BY revision DESC LIMIT 1", (found,)
     ).fetchone()
     record = None if recorded is None else decode_record(recorded[0])
     return found if record is not None and record.milliseconds < wanted else 0
+
+
+def _begins_recorded(log: Log) -> bool:
+    """Return True if the first write of all has a record, so that nothing was stored before its time."""
+    first = log.connection.execute("SELECT record FROM log WHERE revision = ?", (_EMPTY + 1,)).fetchone()
+    return first is not None and first[0] is not None
 
 
 def spans(log: Log, newest: int, now: float) -> Iterator[Span]:
