@@ -67,6 +67,7 @@ TESTED = {
     ("docs/testing.md", "python"): "tests/docs/test_testing_examples.py",
     ("docs/testing.md", "sh"): "tests/deploy/test_distribution.py",
     ("docs/testing.md", "yaml"): "tests/docs/test_testing_examples.py",
+    ("docs/trace.md", "yaml"): "tests/docs/test_objects.py",
     ("docs/up-nodes.md", "yaml"): "tests/docs/test_blocks.py",
     ("docs/webhooks.md", "yaml"): "tests/docs/test_objects.py",
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from steersman.controlplane.tracing_configuration import tracing_configuration
 from tests.docs.markdown_documents import ROOT, Document
 
 PATHS = {
@@ -31,3 +33,11 @@ async def test_a_server_accepts_the_objects_of_a_guide(api: Any, name: str) -> N
                 assert answer.status == 201, answer.body
                 accepted += 1
     assert accepted >= 2
+
+
+def test_the_tracing_configuration_of_the_guide_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "tracing.yaml"
+    (block,) = Document(ROOT / "docs" / "trace.md").blocks("yaml")
+    file.write_text(block)
+    found = tracing_configuration(str(file))
+    assert (found.endpoint, found.sampling_rate_per_million) == ("localhost:4317", 10_000)

@@ -46,7 +46,7 @@ async def forward(request: message.Request, target: str, transport: Transport) -
     answer = await transport.send(request.method, target, fields_of(request), body)
     kind = answer.header("content-type") or "application/octet-stream"
     headers = [*INERT, ("content-type", kind)]
-    if kind.partition(";")[0].strip().lower() not in _SAFE_TYPES:
+    if kind.partition(";")[0].rstrip(" ") not in _SAFE_TYPES:
         headers.append(("content-disposition", "attachment"))
     headers += [(name, value) for name in _GIVEN if (value := answer.header(name))]
     return message.Response(answer.status, headers, _pieces(answer))

@@ -76,7 +76,7 @@ class Guard:
         text = headers.joined("cookie")
         if len(text) <= _LONGEST_COOKIES:
             for part in text.replace(",", ";").split(";"):
-                name, _, value = part.strip().partition("=")
+                name, _, value = part.strip(" ").partition("=")
                 if name == self._cookie and self._is_open(value):
                     return
         raise Refused(401, "Open the address with a token that the terminal shows.")
