@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -183,5 +184,5 @@ def test_a_fork_of_an_unknown_point_leaves_no_file(running: ServerProcess, tmp_p
     assert result.exit_code == 1
     assert "in the future" in result.stderr
     assert not list((tmp_path / "fork").glob("steersman.db*[!k]"))
-    with sqlite3.connect(running.folder / "steersman.db") as connection:
+    with contextlib.closing(sqlite3.connect(running.folder / "steersman.db")) as connection, connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone() > (0,)
