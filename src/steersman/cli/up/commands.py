@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from steersman.cluster.configuration import Configuration
     from steersman.controlplane.addresses import Address
 
-_DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true", "history": "256MiB,24h"}
+_DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true", "history": "256MiB,24h0m0s"}
 _MOST_USED: Final = ("data-dir", "storage", "bind-address", "secure-port", "v")
 """Flags of the server that `--help` lists."""
 _PATIENCE: Final = 60.0
