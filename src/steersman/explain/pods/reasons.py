@@ -17,7 +17,7 @@ from steersman.scheduler.demand.ports import ANY, HostPort, conflict
 from steersman.scheduler.demand.spread import SpreadConstraint
 from steersman.scheduler.demand.taints import forbidding
 from steersman.scheduler.devices.pod_claims import ELSEWHERE, NOT_ALL
-from steersman.scheduler.fit.node_fit import shortages
+from steersman.scheduler.fit.node_fit import each_shortage
 from steersman.scheduler.fit.status import (
     INTER_POD_AFFINITY,
     NODE_AFFINITY,
@@ -85,7 +85,7 @@ class Reasons:
         self._domains: dict[str, dict[str, list[NodeInfo]]] = {}
         self._held: dict[tuple[int, bool, str], Sequence[PodInfo]] = {}
         """Some of the pods that a rule is about, by the rule, its kind and the domain."""
-        self._needs = LabelNeeds(self._attempt.pod.spec)
+        self._needs = NodeNeeds(self._attempt.pod.spec)
         self._of_plugin: dict[str, Callable[[Verdict, NodeInfo], Iterator[Reason]]] = {
             NODE_UNSCHEDULABLE: self._unschedulable,
             NODE_NAME: self._name,
@@ -123,7 +123,7 @@ class Reasons:
         yield _reason(verdict, f"not the node {self._attempt.demand.node_name} of spec.nodeName")
 
     def _taints(self, verdict: Verdict, info: NodeInfo) -> Iterator[Reason]:
-        for each in untolerated_taints(self._attempt.demand.tolerations, info):
+        for each in self._needs.untolerated(info):
             yield _reason(verdict, f"taint {taint_text(each)} is not tolerated")
 
     def _affinity(self, verdict: Verdict, info: NodeInfo) -> Iterator[Reason]:
@@ -142,7 +142,7 @@ class Reasons:
                 yield _reason(verdict, f"host port {port_text(port)} is in use", pods=users)
 
     def _resources(self, verdict: Verdict, info: NodeInfo) -> Iterator[Reason]:
-        for each in shortages(self._attempt.demand, info):
+        for each in each_shortage(self._attempt.demand, info):
             name, text = each.resource, f"insufficient {each.resource}"
             if name == "pods":
                 text = f"full: room for {each.allocatable} pods"
@@ -223,39 +223,52 @@ class Unmet(Struct, frozen=True):
     """Index of the term of the required node affinity; -1 for the node selector."""
 
 
-class LabelNeeds:
-    """Requirements of a pod on the labels of its node: the node selector, and the required node affinity.
+class NodeNeeds:
+    """Requirements of a pod on its node: node selector, required node affinity, tolerations.
 
-    They are prepared once, at most 200 of each.
+    They are prepared once, at most 200 requirements on labels.
     """
 
     def __init__(self, spec: core.PodSpec) -> None:
+        self._tolerations: dict[str, list[core.Toleration]] = {}
+        """Tolerations by key; those with the key "" are for all taints."""
+        for toleration in spec.tolerations:
+            self._tolerations.setdefault(toleration.key, []).append(toleration)
         self._selector = [
             Unmet("node selector", f"{key}={value}", key, "In", (value,))
             for key, value in islice(spec.node_selector.items(), _MOST_REQUIREMENTS)
         ]
         affinity = None if spec.affinity is None else spec.affinity.node_affinity
         required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
-        self._matches = None if required is None else node_selector(required)
         self._terms: list[list[tuple[Unmet, Matcher]]] = []
         left = _MOST_REQUIREMENTS
         for number, term in enumerate(() if required is None else required.node_selector_terms or ()):
             if left > 0:
                 self._terms.append(list(islice(_requirements(number, term), left)))
-                left -= len(self._terms[-1]) or 1
+                left -= sum(len(need.values) or 1 for need, _ in self._terms[-1]) or 1
 
     def unmet(self, node: core.Node) -> Sequence[Unmet]:
         """Return the requirements that a node does not meet; of several affinity terms, those of the nearest."""
         name, labels = node.metadata.name, node.metadata.labels
         found = [each for each in self._selector if labels.get(each.key) != each.values[0]]
-        if self._matches is None or self._matches(name, labels):
-            return found
         each_unmet = ([need for need, matches in term if not matches(name, labels)] for term in self._terms)
         return [*found, *min(each_unmet, key=len, default=[])]
 
+    def untolerated(self, info: NodeInfo) -> Sequence[core.Taint]:
+        """Return the taints of a node that keep the pod away, at most 20."""
+        taints = () if info.node is None else info.node.spec.taints
+        found = (each for each in taints if forbidding(self._for(each.key), [each]) is not None)
+        return list(islice(found, MOST_TAINTS))
+
+    def _for(self, key: str) -> Sequence[core.Toleration]:
+        return [*self._tolerations.get(key, ()), *(self._tolerations.get("", ()) if key else ())]
+
 
 def _requirements(number: int, term: core.NodeSelectorTerm) -> Iterator[tuple[Unmet, Matcher]]:
+    """Yield the requirements of a term, but for those that have so many values that nobody reads them."""
     for each in term.match_expressions:
+        if len(each.values or ()) > _MOST_REQUIREMENTS:
+            continue
         alone = core.NodeSelector(node_selector_terms=[core.NodeSelectorTerm(match_expressions=[each])])
         values = tuple(each.values or ())
         text = " ".join((each.key, each.operator, _values_text(values))).rstrip(" ")
@@ -269,13 +282,6 @@ def _requirements(number: int, term: core.NodeSelectorTerm) -> Iterator[tuple[Un
 def _values_text(values: Sequence[str]) -> str:
     more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
     return f"{','.join(values[:_MOST_VALUES])}{more}"
-
-
-def untolerated_taints(tolerations: Sequence[core.Toleration], info: NodeInfo) -> Sequence[core.Taint]:
-    """Return the taints of a node that keep a pod with these tolerations away, at most 20."""
-    taints = () if info.node is None else info.node.spec.taints
-    found = (each for each in taints if forbidding(tolerations, [each]) is not None)
-    return list(islice(found, MOST_TAINTS))
 
 
 def taint_text(taint: core.Taint) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.explain.pods import edits
 from steersman.explain.pods.edits import Edit
-from steersman.explain.pods.reasons import LabelNeeds, untolerated_taints
+from steersman.explain.pods.reasons import NodeNeeds
 from steersman.machinery.built_in.taints import UNSCHEDULABLE
 from steersman.scheduler.cycle import NOT_NAMED, Attempt
 from steersman.scheduler.demand.affinity_terms import AffinityTerm
 from steersman.scheduler.demand.ports import conflict
 from steersman.scheduler.demand.spread import SpreadConstraint
-from steersman.scheduler.fit.node_fit import shortages
+from steersman.scheduler.fit.node_fit import each_shortage
 from steersman.scheduler.fit.status import (
     INTER_POD_AFFINITY,
     NODE_AFFINITY,
@@ -56,7 +56,7 @@ _HIGHEST_PORT: Final = 65_535
 _PORTS_TRIED: Final = 100
 
 
-def ways_onto(found: NodeVerdicts, attempt: Attempt, needs: LabelNeeds) -> Iterator[Edits]:
+def ways_onto(found: NodeVerdicts, attempt: Attempt, needs: NodeNeeds) -> Iterator[Edits]:
     """Yield sets of edits after which no plugin should reject the node; none if a rejection has no remedy.
 
     `needs` are those of the attempt's pod. More edits than a person would make are no way.
@@ -71,19 +71,19 @@ def ways_onto(found: NodeVerdicts, attempt: Attempt, needs: LabelNeeds) -> Itera
             yield tuple({(each.kind, each.subject): each for some in chosen for each in some}.values())
 
 
-def _remedies(verdict: Verdict, info: NodeInfo, attempt: Attempt, needs: LabelNeeds) -> Iterator[Edits]:
+def _remedies(verdict: Verdict, info: NodeInfo, attempt: Attempt, needs: NodeNeeds) -> Iterator[Edits]:
     """Yield alternative sets of edits against one rejection, the smallest first."""
     plugin = verdict.rejection.plugin
     if plugin == NODE_UNSCHEDULABLE:
         yield (edits.uncordon(info.name),)
     elif plugin == TAINT_TOLERATION:
-        yield from _against_taints(info, attempt)
+        yield from _against_taints(info, needs)
     elif plugin == NODE_AFFINITY and info.node is not None:
         yield from _against_labels(verdict, info.node, needs)
     elif plugin == NODE_PORTS:
         yield from _against_ports(info, attempt)
     elif plugin == NODE_RESOURCES_FIT:
-        short = shortages(attempt.demand, info)
+        short = list(islice(each_shortage(attempt.demand, info), _MOST_EDITS + 1))
         if len(short) <= _MOST_EDITS and all(
             each.resource != "pods" and each.allocatable > each.used for each in short
         ):
@@ -94,8 +94,8 @@ def _remedies(verdict: Verdict, info: NodeInfo, attempt: Attempt, needs: LabelNe
         yield from _against_terms(verdict, attempt)
 
 
-def _against_taints(info: NodeInfo, attempt: Attempt) -> Iterator[Edits]:
-    taints = untolerated_taints(attempt.demand.tolerations, info)
+def _against_taints(info: NodeInfo, needs: NodeNeeds) -> Iterator[Edits]:
+    taints = needs.untolerated(info)
     if len(taints) > _MOST_EDITS or any(each.key in _OF_CONDITIONS for each in taints):
         return
     cordon = tuple(edits.uncordon(info.name) for each in taints if each.key == UNSCHEDULABLE)
@@ -105,7 +105,7 @@ def _against_taints(info: NodeInfo, attempt: Attempt) -> Iterator[Edits]:
         yield (*cordon, *(edits.untaint(info.name, each) for each in others))
 
 
-def _against_labels(verdict: Verdict, node: core.Node, needs: LabelNeeds) -> Iterator[Edits]:
+def _against_labels(verdict: Verdict, node: core.Node, needs: NodeNeeds) -> Iterator[Edits]:
     if verdict.rejection == NOT_NAMED:
         yield (edits.drop_requirement("the names of nodes", 0, "", "", ()),)
         return

@@ -15,7 +15,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.scheduling.v1 import PriorityClass
 from steersman.explain.pods import edits
 from steersman.explain.pods.edits import edited, edited_node
-from steersman.explain.pods.reasons import LabelNeeds
+from steersman.explain.pods.reasons import NodeNeeds
 from steersman.explain.pods.remedies import Edits, ways_onto
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.scheduler.cycle import NoPlacement, Placement
@@ -98,7 +98,7 @@ class Trials:
     def _variations(self) -> Iterable[Edits]:
         """Return the sets of edits that follow from the verdicts, one for each combination of kinds and subjects."""
         least: dict[frozenset[tuple[str, str]], Edits] = {}
-        needs = LabelNeeds(self._pod.spec)
+        needs = NodeNeeds(self._pod.spec)
         for each in self._found.nodes if self._found is not None else ():
             if not each.verdicts and self._first:
                 return [self._first]
