@@ -15,6 +15,8 @@ export interface PlotProps {
 }
 
 const HEIGHT = 130;
+/** Seconds that a plot shows at least. */
+const LEAST = 60;
 
 export function Plot({ title, times, lines, format }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -35,7 +37,7 @@ export function Plot({ title, times, lines, format }: PlotProps) {
           { stroke: ink, grid, size: 28 },
           { stroke: ink, grid, size: 64, values: (_, ticks) => ticks.map(format) },
         ],
-        scales: { y: { range: (_plot, _low, high) => [0, Math.max(high || 0, 1e-6) * 1.1] } },
+        scales: { x: { range: (_plot, low, high) => [Math.min(low ?? 0, (high ?? 0) - LEAST), high ?? 0] }, y: { range: (_plot, _low, high) => [0, Math.max(high || 0, 1e-6) * 1.1] } },
         series: [{}, ...lines.map((line) => ({ label: line.label, stroke: line.color, width: 2, points: { show: false } }))],
       },
       dataOf(times, lines),

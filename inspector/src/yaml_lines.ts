@@ -14,6 +14,12 @@ export interface YamlLine {
 export const LONGEST_VALUE = 2000;
 const MOST_LINES = 20_000;
 
+/** Return an object with its members in the order in which kubectl prints them. */
+export function inOrder(object: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { apiVersion, kind, metadata, ...rest } = object;
+  return Object.fromEntries(Object.entries({ apiVersion, kind, metadata, ...rest }).filter(([, value]) => value !== undefined));
+}
+
 export function yamlLines(value: unknown): YamlLine[] {
   const lines: YamlLine[] = [];
   append(lines, value, [], 0, "");
