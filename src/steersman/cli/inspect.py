@@ -46,7 +46,7 @@ async def _serve(target: Target, context: str, port: int, *, opens: bool) -> Non
             webbrowser.open(address)
         addresses.append(address)
 
-    info = Info(server=endpoint.shown, context=context)
+    info = Info(endpoint.shown, context, endpoint.namespace)
     front = Front(transport, info, announce)
     await front.start(port)
     ended = asyncio.Event()

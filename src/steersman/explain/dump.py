@@ -149,6 +149,12 @@ def load_dump(path: Path) -> DumpWorld:
     return DumpWorld(objects, _moment(newest))
 
 
+def read_manifests(data: bytes, name: str = "manifests") -> DumpWorld:
+    """Return the objects of some YAML or JSON; `name` is what errors call it. Raises DumpError."""
+    file = Path(name)
+    return DumpWorld([each for document in _documents(file, data) for each in _objects(file, document)], unix_now())
+
+
 def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path

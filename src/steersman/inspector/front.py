@@ -6,7 +6,7 @@ import html
 import logging
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -14,12 +14,13 @@ from steersman.client.client import Client
 from steersman.client.transport import Transport, Unreachable
 from steersman.inspector.channel import Channel
 from steersman.inspector.cluster_view import ClusterView
+from steersman.inspector.explanations import MOST_MANIFESTS, Explanations
 from steersman.inspector.forwarding import AGENT, INERT, forward
 from steersman.inspector.guard import Guard, Refused
 from steersman.inspector.page_files import COMMON, page_file
 from steersman.inspector.rates import RatesView
 from steersman.net.limits import Limits
-from steersman.net.message import BodyAborted, Request, Response
+from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
 from steersman.net.server import HttpServer
 from steersman.net.websocket.streams import handshake, is_websocket_request
 
@@ -29,7 +30,10 @@ API: Final = "/k8s"
 """Prefix of requests that are passed on to the API server."""
 CHANNEL: Final = "/channel"
 INFO: Final = "/info"
+WHY: Final = "/why"
+WHAT_IF: Final = "/what-if"
 _LIMITS: Final = Limits(max_connections=256, max_header_bytes=64 << 10, idle_timeout=300.0)
+_MOST_PARAMETERS: Final = 8
 _HTML: Final = ("content-type", "text/html; charset=utf-8")
 _NO_STORE: Final = ("cache-control", "no-store")
 _ENTERED: Final = (
@@ -42,10 +46,11 @@ SameSite=Strict cookie then. The token leaves the address bar.
 
 
 class Info(msgspec.Struct, rename="camel"):
-    """Facts about the front that the page shows: address of the API server, and context of the kubeconfig."""
+    """Facts about the front that the page shows: address of the API server, context and namespace of the kubeconfig."""
 
     server: str
     context: str = ""
+    namespace: str = ""
 
 
 class Front:
@@ -61,6 +66,7 @@ class Front:
         client = Client(transport, AGENT)
         self._cluster = ClusterView(client)
         self._rates = RatesView(client)
+        self._explanations = Explanations(client)
         self._sources = {"cluster": self._cluster.read, "rates": self._rates.read}
         self._guard: Guard | None = None
         self._server: HttpServer | None = None
@@ -104,21 +110,43 @@ class Front:
             guard.check_script(request.headers, request.host)
             target = path[len(API) :] + (f"?{request.query}" if request.query else "")
             return await forward(request, target, self._transport)
+        if path == WHAT_IF and request.method == "POST":
+            guard.check_script(request.headers, request.host)
+            return await self._plan(request)
         if request.method not in ("GET", "HEAD"):
             raise Refused(405, f"{request.method} is not allowed here.")
         if path == INFO:
             guard.check_script(request.headers, request.host)
-            return _json(self._info)
+            return _json(msgspec.json.encode(self._info))
+        if path == WHY:
+            guard.check_script(request.headers, request.host)
+            return await self._explanation(request)
         found = page_file(path[1:])
         if found is None:
             raise Refused(404, "There is no such page.")
         return found
 
+    async def _explanation(self, request: Request) -> Response:
+        """Answer with the explanation of the object that the query names, without one with what is unhealthy."""
+        asked = _query(request)
+        if not asked.get("name"):
+            return _json(await self._explanations.overview())
+        kind, namespace = asked.get("kind", ""), asked.get("namespace", "")
+        return _json(await self._explanations.explanation(kind, namespace, asked["name"]))
+
+    async def _plan(self, request: Request) -> Response:
+        """Answer with the plan of the manifests in the body; objects without a namespace are in that of the query."""
+        try:
+            manifests = await request.body.read(MOST_MANIFESTS)
+        except BodyTooLarge:
+            raise Refused(413, f"The manifests are longer than {MOST_MANIFESTS} bytes.") from None
+        namespace = _query(request).get("namespace") or self._info.namespace or "default"
+        return _json(await self._explanations.plan(manifests, namespace))
+
     def _enter(self, guard: Guard, request: Request) -> Response:
         """Open a session for the token in the address. A browser that has one already is led on."""
-        tokens = parse_qs(request.query, max_num_fields=8).get("token", [""])
         try:
-            cookie = guard.open_session(tokens[0])
+            cookie = guard.open_session(_query(request).get("token", ""))
         except Refused:
             guard.check_session(request.headers)
             return Response(200, [*COMMON, _HTML, _NO_STORE], _ENTERED)
@@ -133,8 +161,16 @@ class Front:
         return response
 
 
-def _json(value: object) -> Response:
-    return Response(200, [*INERT, ("content-type", "application/json")], msgspec.json.encode(value))
+def _query(request: Request) -> dict[str, str]:
+    """Return the parameters of a request; the last one of a name counts. Raises Refused for more than a few."""
+    try:
+        return dict(parse_qsl(request.query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
+    except ValueError:
+        raise Refused(400, "The query has too many parameters.") from None
+
+
+def _json(body: bytes) -> Response:
+    return Response(200, [*INERT, ("content-type", "application/json")], body)
 
 
 def _refusal(request: Request, refusal: Refused) -> Response:
