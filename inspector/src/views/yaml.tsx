@@ -3,7 +3,7 @@ import { stringify } from "yaml";
 import { useMemo, useState } from "preact/hooks";
 import { ageOf, cut } from "../format";
 import { Owners, type Owner } from "../owners";
-import { inOrder, yamlLines } from "../yaml_lines";
+import { inOrder, MOST_LINES, yamlLines } from "../yaml_lines";
 import type { KubernetesObject } from "./object";
 
 export function Yaml({ object }: { object: KubernetesObject }) {
@@ -50,6 +50,7 @@ export function Yaml({ object }: { object: KubernetesObject }) {
           ))}
         </tbody>
       </table>
+      {lines.length >= MOST_LINES && <p class="note">Only the first {MOST_LINES.toLocaleString("en")} lines are shown; Copy has all.</p>}
       <p class="count">Fields without an owner have defaults, or were written by a subresource that records none, such as a binding.</p>
     </div>
   );
