@@ -7,6 +7,7 @@ import { ageOf, cut } from "../format";
 import { useKinds } from "../kinds";
 import type { ManagedFields } from "../owners";
 import { formatAddress, refine, useAddress } from "../router";
+import { Dialog } from "../dialog";
 import { Editor } from "./editor";
 import { EventList, objectAddress } from "./events";
 import { Yaml } from "./yaml";
@@ -273,7 +274,7 @@ function DeleteDialog({ path, object, close }: { path: string; object: Kubernete
     }
   };
   return (
-    <div class="dialog" role="alertdialog" aria-label={`Delete ${object.metadata.name}`}>
+    <Dialog role="alertdialog" label={`Delete ${object.metadata.name}`} close={close}>
       <p>
         Delete {object.kind} <b>{cut(object.metadata.name, 260)}</b>?
       </p>
@@ -290,10 +291,10 @@ function DeleteDialog({ path, object, close }: { path: string; object: Kubernete
         <button type="button" class="danger" onClick={() => void remove()}>
           Delete
         </button>
-        <button type="button" onClick={close} ref={(element) => element?.focus()}>
+        <button type="button" onClick={close} autofocus>
           Cancel
         </button>
       </div>
-    </div>
+    </Dialog>
   );
 }

@@ -1,6 +1,7 @@
 /** Objects of one kind, live: `#/objects/KIND`, and a list of all kinds. */
 import { useMemo, useState } from "preact/hooks";
 import { ageOf, cut } from "../format";
+import { useRowKeys } from "../keys";
 import { useKind, useKinds } from "../kinds";
 import { useNamespaces } from "../namespaces";
 import { formatAddress, go, refine, useAddress } from "../router";
@@ -26,7 +27,8 @@ export function ObjectsView() {
       <KindList kinds={kinds} current={kind?.id ?? ""} at={at} />
       {!kind ? (
         <section class="panel main">
-          <p class={kinds.length ? "error" : "empty"}>{kinds.length ? `The server has no kind ${id}.` : "Reading kinds …"}</p>
+          <h1>Objects</h1>
+          <p class={kinds.length ? "error" : "empty"}>{kinds.length ? `The server has no kind ${cut(id, 200)}.` : "Reading kinds …"}</p>
         </section>
       ) : name && at ? (
         <PastObject key={`${kind.id}/${namespace}/${name}/${at}`} kind={kind} namespace={namespace === "-" ? "" : namespace} name={name} at={at} />
@@ -91,7 +93,6 @@ function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
   const wide = query.get("wide") === "1";
   const { columns, rows, loading, error } = useRows(kind, namespace, labels, fields, at);
   const namespaces = useNamespaces();
-  const [selected, setSelected] = useState(-1);
   const order = parseOrder(sort);
   const shown = columns.map((column, index) => ({ column, index })).filter(({ column }) => wide || column.priority === 0);
   const found = selectRows(rows.values(), columns, text, order);
@@ -99,14 +100,7 @@ function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
   const grid = { gridTemplateColumns: `${showsNamespace ? "minmax(90px, 14ch) " : ""}${shown.map(({ column }) => (column.name === "Name" ? "minmax(160px, 2fr)" : "minmax(64px, 1fr)")).join(" ")}` };
   const addressOf = (row: Row) => formatAddress(["objects", kind.id, row.metadata.namespace || "-", row.metadata.name], kept(at));
   const open = (row: Row) => go(addressOf(row));
-  const moved = (event: KeyboardEvent) => {
-    if ((event.target as HTMLElement).matches("input, select")) return;
-    const step = event.key === "j" || event.key === "ArrowDown" ? 1 : event.key === "k" || event.key === "ArrowUp" ? -1 : event.key === "PageDown" ? 20 : event.key === "PageUp" ? -20 : 0;
-    if (step) {
-      event.preventDefault();
-      setSelected(Math.max(0, Math.min(found.length - 1, selected + step)));
-    } else if (event.key === "Enter" && found[selected] && (event.target as HTMLElement).tagName !== "A") open(found[selected]);
-  };
+  const selected = useRowKeys(found.length, (index) => found[index] && open(found[index]));
   const header = (name: string) => (
     <span key={name} role="columnheader" aria-sort={order.column === name ? (order.descending ? "descending" : "ascending") : "none"}>
       <button type="button" onClick={() => refine({ sort: order.column === name ? (order.descending ? "" : `-${name}`) : name })}>
@@ -116,7 +110,7 @@ function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
     </span>
   );
   return (
-    <section class="panel main table" aria-label={kind.kind} onKeyDown={moved}>
+    <section class="panel main table" aria-label={kind.kind}>
       <header>
         <h1>{cut(kind.kind, 80)}</h1>
         <span class="count" aria-live="polite">

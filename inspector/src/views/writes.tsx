@@ -92,8 +92,8 @@ function WriteRow({ kind, single, write, records, from, to, choose }: WriteRowPr
           <button type="button" aria-pressed={to === revision} aria-label={`Look at revision ${revision}`} title="look at this revision" onClick={() => choose("to", revision)}>
             at
           </button>
-          <button type="button" aria-pressed={from === revision} aria-label={`Compare with revision ${revision}`} title="compare with this revision" onClick={() => choose("from", revision)}>
-            vs
+          <button type="button" aria-pressed={from === revision} aria-label={`Compare from revision ${revision}`} title="compare from this revision on" onClick={() => choose("from", revision)}>
+            from
           </button>
         </span>
       </th>
