@@ -100,6 +100,7 @@ class FrontProcess:
         scenario: str,
         folder: Path,
         answers: Mapping[str, Callable[[], object]] | None = None,
+        timeout: float = TIMEOUT,
         **settings: object,
     ) -> dict[str, Any]:
         """Play a scenario in a new browser and return its result; its failure fails the test.
@@ -116,7 +117,7 @@ class FrontProcess:
         ) as process:
             assert process.stdin is not None
             assert process.stdout is not None
-            ending = threading.Timer(TIMEOUT, process.kill)
+            ending = threading.Timer(timeout, process.kill)
             ending.start()
             try:
                 print(json.dumps(all_settings), file=process.stdin, flush=True)
@@ -124,8 +125,8 @@ class FrontProcess:
                 for line in process.stdout:
                     result = json.loads(line)
                     if "ask" in result:
-                        (answers or {})[result["ask"]]()
-                        print("{}", file=process.stdin, flush=True)
+                        answer = (answers or {})[result["ask"]]()
+                        print(json.dumps(answer), file=process.stdin, flush=True)
                 _, errors = process.communicate()
             finally:
                 ending.cancel()
