@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import webbrowser
 from pathlib import Path
 
 import click
 
+from steersman.cli.browser import PrivateAddress
 from steersman.cli.cluster_client import Target, cluster_options, endpoint_of
 from steersman.cli.serve import fail
 from steersman.cli.terminal_text import printable
@@ -38,23 +38,37 @@ async def _serve(target: Target, context: str, port: int, *, opens: bool) -> Non
 
     endpoint = endpoint_of(target)
     transport = TLSTransport(endpoint)
+    browser = PrivateAddress()
     addresses: list[str] = []
 
     def announce(address: str) -> None:
-        click.echo(f"{'open' if not addresses else 'opened; the next address is'} {address}")
-        if opens and not addresses:
-            webbrowser.open(address)
+        click.echo(f"{'opened; the next address is' if addresses else 'open'} {address}")
+        browser.forget()
         addresses.append(address)
 
-    info = Info(endpoint.shown, context, endpoint.namespace)
-    front = Front(transport, info, announce)
-    await front.start(port)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, ended.set)
+    front = Front(transport, Info(endpoint.shown, context, endpoint.namespace), announce)
+    await front.start(port)
+    opening = asyncio.create_task(_open(browser, addresses[0])) if opens else None
     try:
         await ended.wait()
     finally:
+        if opening is not None:
+            opening.cancel()
+        browser.forget()
         await front.stop()
         await transport.aclose()
+
+
+async def _open(browser: PrivateAddress, address: str) -> None:
+    """Open the address; in a worker thread, as browsers in a terminal run until they are closed."""
+    try:
+        is_open = await asyncio.to_thread(browser.open, address)
+    except OSError as error:
+        click.echo(f"the browser was not opened: {printable(error)}", err=True)
+    else:
+        if not is_open:
+            click.echo("there is no browser: open the address yourself", err=True)
