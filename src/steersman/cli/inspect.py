@@ -33,11 +33,8 @@ def inspect(port: int, no_browser: bool, kubeconfig: Path | None, context: str, 
 
 
 async def _serve(target: Target, context: str, port: int, *, opens: bool) -> None:
-    from steersman.client.over_tls import TLSTransport
-    from steersman.inspector.front import Front, Info
+    from steersman.inspector.front import serving
 
-    endpoint = endpoint_of(target)
-    transport = TLSTransport(endpoint)
     addresses: list[str] = []
 
     def announce(address: str) -> None:
@@ -46,15 +43,9 @@ async def _serve(target: Target, context: str, port: int, *, opens: bool) -> Non
             webbrowser.open(address)
         addresses.append(address)
 
-    info = Info(endpoint.shown, context, endpoint.namespace)
-    front = Front(transport, info, announce)
-    await front.start(port)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, ended.set)
-    try:
+    async with serving(endpoint_of(target), context, announce, port):
         await ended.wait()
-    finally:
-        await front.stop()
-        await transport.aclose()
