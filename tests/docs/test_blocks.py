@@ -183,6 +183,25 @@ def test_shells_are_shown_as_consoles(path: Path) -> None:
             assert not block.startswith("$ "), block
 
 
+_ENDLESS = re.compile(
+    r"steersman (serve|up|inspect|controllers|scheduler|trace)\b(?!.* (--detach|--help|--recent|\$))"
+    r"|kubectl (port-forward|proxy|logs -f|get .*(-w|--watch))\b"
+)
+"""Commands that run until they are interrupted."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_readers_are_told_to_interrupt_a_command_that_does_not_end(path: Path) -> None:
+    endless = [
+        step.command
+        for block in blocks(path)
+        for step in steps(block)
+        if _ENDLESS.match(step.command) and not step.command.endswith("&")
+    ]
+    if endless:
+        assert re.search(r"Ctrl-C", Document(path).prose), endless
+
+
 def test_commands_that_go_on_in_the_next_line_and_documents_are_one_command() -> None:
     block = "$ a \\\n  b\n1\n$ c <<END\nx\n$ y\nEND\n2\n3\n$ d\n"
     assert [(each.command, each.told) for each in steps(block)] == [
