@@ -183,6 +183,24 @@ def test_shells_are_shown_as_consoles(path: Path) -> None:
             assert not block.startswith("$ "), block
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_commands_can_be_pasted_by_any_user(path: Path) -> None:
+    """A command names a folder of its reader by `~` or `$PWD`; only output has the folder of a certain user."""
+    assert [each.command for block in blocks(path) for each in steps(block) if "/home/" in each.command] == []
+
+
+_SERVER = re.compile(r"(steersman serve|\S*kube-apiserver)\b.* &$", re.DOTALL)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_readers_see_when_a_server_in_the_background_is_ready(path: Path) -> None:
+    """The line of a server that is ready follows its command: whoever pastes the next command earlier gets an error."""
+    for block in blocks(path):
+        for step in steps(block):
+            if _SERVER.match(step.command):
+                assert any(line.startswith("ready") for line in step.told), step.command
+
+
 _ENDLESS = re.compile(
     r"steersman (serve|up|inspect|controllers|scheduler|trace)\b(?!.* (--detach|--help|--recent|\$))"
     r"|kubectl (port-forward|proxy|logs -f|get .*(-w|--watch))\b"
