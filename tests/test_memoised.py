@@ -57,6 +57,7 @@ OF_THE_PACKAGE = {
     "machinery.codec.protobuf.transcode._part",
     "machinery.codec.serializer._decoder",
     "machinery.codec.serializer._decoder_of_own",
+    "inspector.page_files.page_files",
     "machinery.codec.serializer._printed_if_none",
     "machinery.conversion.autoscaling._form",
     "machinery.conversion.resource._between",

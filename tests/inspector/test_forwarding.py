@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from steersman.api.core.v1 import ConfigMap
-from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import CONFIG_MAPS
 from steersman.client.transport import Unreachable
 from steersman.inspector.forwarding import AGENT
 from steersman.net.message import Request, Response
 from steersman.net.server import HttpServer
-from tests.inspector.conftest import Visit
-from tests.inspector.front_client import SCRIPT, ScriptedAnswer, ScriptedServer, Visitor, plain_transport
+from tests.inspector.front_client import SCRIPT, ScriptedAnswer, ScriptedServer, Visit, Visitor, plain_transport
 
 
 async def test_objects_are_written_and_read(visitor: Visitor, client: Client) -> None:

@@ -11,8 +11,7 @@ from websockets.exceptions import InvalidStatus
 from steersman.client.transport import Transport
 from steersman.inspector.guard import HEADER, Guard, Refused
 from steersman.net.message import Headers
-from tests.inspector.conftest import Visit
-from tests.inspector.front_client import SCRIPT, Page, ScriptedAnswer, ScriptedServer, Visitor
+from tests.inspector.front_client import SCRIPT, Page, ScriptedAnswer, ScriptedServer, Visit, Visitor
 
 VERSION = "/k8s/version"
 
@@ -115,7 +114,11 @@ async def test_a_request_needs_a_host(visitor: Visitor) -> None:
 
 async def test_the_host_of_an_absolute_target_counts(visitor: Visitor, server: ScriptedServer) -> None:
     server.requests.clear()
-    for target in ("http://evil/k8s/version", f"http://evil:{visitor.port}/k8s/version", f"http://{visitor.host}@evil/"):
+    for target in (
+        "http://evil/k8s/version",
+        f"http://evil:{visitor.port}/k8s/version",
+        f"http://{visitor.host}@evil/",
+    ):
         assert (await visitor.send("GET", target)).status == 421
     assert server.requests == []
     assert (await visitor.send("GET", f"http://{visitor.host}/k8s/version", host="evil")).status == 200
@@ -171,7 +174,9 @@ async def test_a_preflight_is_refused(visitor: Visitor) -> None:
     assert not any(name.lower().startswith("access-control") for name, _ in answer.headers)
 
 
-@pytest.mark.parametrize("target", ["/", "/info", "/channel", "/why", VERSION, "/assets/x.js", "/index.html", "/nothing"])
+@pytest.mark.parametrize(
+    "target", ["/", "/info", "/channel", "/why", VERSION, "/assets/x.js", "/index.html", "/nothing"]
+)
 async def test_without_a_session_nothing_is_shown(visitor: Visitor, target: str) -> None:
     answer = await visitor.send("GET", target, headers={**SCRIPT, "cookie": ""})
     assert answer.status == 401
@@ -201,8 +206,19 @@ async def test_a_channel_needs_a_session_and_the_site(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["//evil/x", "/../etc/passwd", "/k8s", "/k8sx/version", "/K8S/version", "/%6b8s/version", "/assets/../index.html"]
-    + ["/.", "/assets/%2e%2e/index.html", "/assets//", "/page_files.py", "/..%2fguard.py", "/index.html%00", "*"],
+    [
+        *(
+            "//evil/x",
+            "/../etc/passwd",
+            "/k8s",
+            "/k8sx/version",
+            "/K8S/version",
+            "/%6b8s/version",
+            "/index.html%00",
+            "*",
+        ),
+        *("/assets/../index.html", "/.", "/assets/%2e%2e/index.html", "/assets//", "/page_files.py", "/..%2fguard.py"),
+    ],
 )
 async def test_other_paths_do_not_exist(visitor: Visitor, server: ScriptedServer, target: str) -> None:
     server.requests.clear()
