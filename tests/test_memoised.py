@@ -39,6 +39,7 @@ OF_THE_PACKAGE = {
     "cel.grammar.grammar",
     "cel.library.devices.device_environment",
     "cel.library.kubernetes.base_environment",
+    "cli.terminal_text._special",
     "endpoints.ownership._action_manager",
     "endpoints.ownership._view_manager",
     "endpoints.ownership.view_applier",

@@ -3,6 +3,7 @@
     python -m tools.crash_test --rounds 100
     python -m tools.crash_test --during checkpoint --rounds 100
     python -m tools.crash_test --server --rounds 100
+    python -m tools.crash_test --server --history=1MiB --rounds 100
 
 Each round starts a child that opens the SQLite store and writes concurrently (creates, updates, deletes, compactions),
 printing each write once it is acknowledged. The parent sends SIGKILL, opens the file and checks it against all that
@@ -14,7 +15,8 @@ acknowledged. What is salvaged of one that is refused has nothing that was not w
 With --during the child kills itself, at most 2 ms after SQLite has begun one of the statements of that kind.
 
 With --server the child is `steersman serve`, and clients in the parent write ConfigMaps over HTTPS; after the kill the
-file is checked in the same way, and so is what the server answers that is started on it next.
+file is checked in the same way, and so is what the server answers that is started on it next. With --history it keeps
+history besides: each acknowledged write that is not compacted has its time and its user.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.storage.interface import Storage, StorageFormatError, StorageUnavailable
+from steersman.storage.origins import decode_record
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.storage.sqlite.salvage import salvage
 from steersman.testing import BlockingClient, ServerNotReady, ServerProcess
@@ -437,11 +440,35 @@ def start_and_compare(server: ServerProcess, ledger: Ledger) -> float:
     return seconds
 
 
-async def run_server_rounds(folder: Path, rounds: int, seed: int, *, verbose: bool = False) -> Ledger:
-    """Kills `rounds` servers on one data folder, checking after each. Raises CrashTestFailed and ServerNotReady."""
+def check_history(file: Path) -> int:
+    """Return the number of writes whose records a file has. Raises CrashTestFailed for a write without one."""
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        (compact,) = connection.execute("SELECT compact_revision FROM meta").fetchone()
+        found = connection.execute(
+            "SELECT revision, key, record FROM log WHERE revision > ? AND key LIKE ? ORDER BY revision",
+            (compact, f"{STORED_CONFIGMAPS}%"),
+        ).fetchall()
+    last = 0
+    for revision, key, text in found:
+        record = decode_record(text)
+        if record is None or not record.origin.user:
+            raise CrashTestFailed(f"revision {revision} of {key} has no record of its user")
+        if record.milliseconds < last:
+            raise CrashTestFailed(f"revision {revision} of {key} is older than the one before it")
+        last = record.milliseconds
+    return len(found)
+
+
+async def run_server_rounds(
+    folder: Path, rounds: int, seed: int, *, history: str = "", verbose: bool = False
+) -> Ledger:
+    """Kills `rounds` servers on one data folder, checking after each. Raises CrashTestFailed and ServerNotReady.
+
+    `history` is the value of --history of the servers, "" for none.
+    """
     chance = random.Random(seed)
     ledger = Ledger()
-    server = ServerProcess(folder, "--etcd-compaction-interval=1s")
+    server = ServerProcess(folder, f"--history={history}" if history else "--etcd-compaction-interval=1s")
     for number in range(1, rounds + 1):
         ready = start_and_compare(server, ledger)
         known = {key.removeprefix(STORED_CONFIGMAPS): str(revision) for key, (revision, _) in ledger.latest.items()}
@@ -453,10 +480,11 @@ async def run_server_rounds(folder: Path, rounds: int, seed: int, *, verbose: bo
             await ledger.check(store, STORED_CONFIGMAPS, configmap_digest)
         finally:
             await store.close()
+        records = check_history(folder / "steersman.db") if history else 0
         if verbose:
             print(
                 f"round {number}: ready in {ready * 1000:.0f} ms, {len(lines)} writes acknowledged, the file is at "
-                f"revision {ledger.newest}",
+                f"revision {ledger.newest}" + (f", {records} records" if history else ""),
                 flush=True,
             )
     start_and_compare(server, ledger)
@@ -470,6 +498,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None, help="of the moments of death (default: another each time)")
     parser.add_argument("--server", action="store_true", help="kill whole servers, with clients over HTTPS")
+    parser.add_argument("--history", default="", help="with --server: bounds of the history that the servers keep")
     parser.add_argument("--during", choices=sorted(STATEMENTS), default="", help="kill writers during such a statement")
     parser.add_argument("--child", metavar="PATH", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -484,7 +513,9 @@ def main() -> None:
         try:
             folder = Path(directory)
             if options.server:
-                ledger = asyncio.run(run_server_rounds(folder / "data", options.rounds, seed, verbose=True))
+                ledger = asyncio.run(
+                    run_server_rounds(folder / "data", options.rounds, seed, history=options.history, verbose=True)
+                )
             else:
                 path, during = folder / "store.db", options.during
                 ledger = asyncio.run(run_rounds(path, options.rounds, seed, during=during, verbose=True))

@@ -116,7 +116,7 @@ class Reader:
         # Python finds the packages of its environment only under its own path, not under a link.
         (programs / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         (programs / "python").chmod(0o755)
-        given = ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+        given = ("COLUMNS", "KUBECONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         environment = {name: value for name, value in os.environ.items() if name not in given}
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         self._shell = subprocess.Popen(

@@ -207,17 +207,20 @@ async def test_a_channel_needs_a_session_and_the_site(visitor: Visitor) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        *(
-            "//evil/x",
-            "/../etc/passwd",
-            "/k8s",
-            "/k8sx/version",
-            "/K8S/version",
-            "/%6b8s/version",
-            "/index.html%00",
-            "*",
-        ),
-        *("/assets/../index.html", "/.", "/assets/%2e%2e/index.html", "/assets//", "/page_files.py", "/..%2fguard.py"),
+        "//evil/x",
+        "/../etc/passwd",
+        "/k8s",
+        "/k8sx/version",
+        "/K8S/version",
+        "/%6b8s/version",
+        "/assets/../index.html",
+        "/.",
+        "/assets/%2e%2e/index.html",
+        "/assets//",
+        "/page_files.py",
+        "/..%2fguard.py",
+        "/index.html%00",
+        "*",
     ],
 )
 async def test_other_paths_do_not_exist(visitor: Visitor, server: ScriptedServer, target: str) -> None:

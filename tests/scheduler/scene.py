@@ -8,12 +8,18 @@ from typing import Any, TypeVar
 
 from steersman.api.core.v1 import Node, Pod, PodCondition
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.api.scheduling.v1 import PriorityClass
+from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.resources import NEW_EVENTS, NODES, PODS
 from steersman.machinery.codec.serializer import from_plain
 from steersman.scheduler.scheduler import Scheduler
 
 T = TypeVar("T")
+
+PRIORITY_CLASSES = APIResource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
+)
 
 
 def node_of(name: str, **spec: Any) -> dict[str, Any]:
@@ -114,3 +120,10 @@ async def wait_for(read: Callable[[], Awaitable[T]], *, seconds: float = 30) -> 
             if found:
                 return found
             await asyncio.sleep(0.002)
+
+
+async def make_priorities(scene: Scene) -> None:
+    """Create the classes low (1), high (100) and patient (100, which preempts nobody)."""
+    for name, value, policy in (("low", 1, None), ("high", 100, None), ("patient", 100, "Never")):
+        plain = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
+        await scene.client.create(PRIORITY_CLASSES, from_plain(PriorityClass, plain))

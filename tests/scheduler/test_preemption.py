@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from steersman.api.policy.v1 import PodDisruptionBudget
-from steersman.api.scheduling.v1 import PriorityClass
-from steersman.client.api_resource import APIResource
 from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.machinery.codec.serializer import from_plain
-from tests.scheduler.scene import Scene, wait_for
-
-PRIORITY_CLASSES = APIResource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
-)
-
-
-async def make_priorities(scene: Scene) -> None:
-    for name, value, policy in (("low", 1, None), ("high", 100, None), ("patient", 100, "Never")):
-        plain = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
-        await scene.client.create(PRIORITY_CLASSES, from_plain(PriorityClass, plain))
+from tests.scheduler.scene import Scene, make_priorities, wait_for
 
 
 async def deleted(scene: Scene, name: str) -> bool:

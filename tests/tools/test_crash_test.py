@@ -21,6 +21,12 @@ async def test_no_acknowledged_write_is_lost_when_servers_are_killed(tmp_path: P
 
 
 @pytest.mark.slow
+async def test_no_record_of_an_acknowledged_write_is_lost(tmp_path: Path) -> None:
+    ledger = await crash_test.run_server_rounds(tmp_path / "data", 2, seed=13, history="256KiB")
+    assert len(ledger.revisions) > 10
+
+
+@pytest.mark.slow
 async def test_it_notices_a_server_that_lost_a_write(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     ledger = await crash_test.run_server_rounds(folder, 1, seed=12)

@@ -100,7 +100,8 @@ def run_with_client(target: Target, work: Callable[[Client], Coroutine[Any, Any,
 
 def endpoint_of(target: Target) -> Endpoint:
     """Return the server of the chosen cluster with the user's credentials; on an error print a line, exit with 1."""
-    from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfigs
+    from steersman.webhooks.kubeconfig import KubeconfigError
+    from steersman.webhooks.user_kubeconfig import load_kubeconfigs
 
     try:
         return load_kubeconfigs(kubeconfigs_of(target), target.context)

@@ -69,10 +69,11 @@ def run_on(kubeconfig: Path, work: Work, verbosity: int = 0, logging_format: str
     from steersman.client.over_tls import TLSTransport
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
-    from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
+    from steersman.webhooks.kubeconfig import KubeconfigError
+    from steersman.webhooks.user_kubeconfig import load_kubeconfigs
 
     try:
-        endpoint = load_kubeconfig(kubeconfig)
+        endpoint = load_kubeconfigs([kubeconfig])
         transport = TLSTransport(endpoint)
         logs.log_work(kubeconfig, endpoint.shown)
         import uvloop

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from steersman.cli.placement_tables import REASONS, placement_lines
+from steersman.cli.placement_tables import REASONS, decision_lines, placement_lines
 from steersman.cli.terminal_text import coloured, printable, wrapped
 from steersman.cli.up.screen import GREEN, RED, YELLOW
 from steersman.explain.finding import Evidence, Explanation, Finding, Reference, Severity, Suggestion
 from steersman.explain.overview import Overview
+from steersman.explain.pods.decisions import LAST_DECISIONS
 
 _COLOURS: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.UNKNOWN: YELLOW, Severity.NOTE: ""}
 _FEW: Final = 2
@@ -74,6 +75,8 @@ def _finding_lines(found: Finding, indent: str, *, wide: bool) -> Iterator[str]:
         yield f"{inner}      and {len(found.evidence) - len(shown)} more (-o wide)"
     if found.reason in REASONS and found.details and (wide or found.reason == "Placed"):
         yield from placement_lines(found.details, inner)
+    if found.reason == LAST_DECISIONS:
+        yield from decision_lines(found.details["decisions"], inner)
     for suggestion in found.suggestions:
         yield from _suggestion_lines(suggestion, inner)
     for each in found.because:

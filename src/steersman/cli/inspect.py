@@ -33,11 +33,8 @@ def inspect(port: int, no_browser: bool, kubeconfig: Path | None, context: str, 
 
 
 async def _serve(target: Target, context: str, port: int, *, opens: bool) -> None:
-    from steersman.client.over_tls import TLSTransport
-    from steersman.inspector.front import Front, Info
+    from steersman.inspector.front import serving
 
-    endpoint = endpoint_of(target)
-    transport = TLSTransport(endpoint)
     browser = PrivateAddress()
     addresses: list[str] = []
 
@@ -50,17 +47,14 @@ async def _serve(target: Target, context: str, port: int, *, opens: bool) -> Non
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, ended.set)
-    front = Front(transport, Info(endpoint.shown, context, endpoint.namespace), announce)
-    await front.start(port)
-    opening = asyncio.create_task(_open(browser, addresses[0])) if opens else None
-    try:
-        await ended.wait()
-    finally:
-        if opening is not None:
-            opening.cancel()
-        browser.forget()
-        await front.stop()
-        await transport.aclose()
+    async with serving(endpoint_of(target), context, announce, port):
+        opening = asyncio.create_task(_open(browser, addresses[0])) if opens else None
+        try:
+            await ended.wait()
+        finally:
+            if opening is not None:
+                opening.cancel()
+            browser.forget()
 
 
 async def _open(browser: PrivateAddress, address: str) -> None:

@@ -10,6 +10,8 @@ from steersman.cli.terminal_text import printable, wrapped
 REASONS: Final = frozenset({"Unschedulable", "SchedulingGated", "NotDecided", "Placed"})
 """Reasons of findings whose details are tables of a placement."""
 _MOST_NODES: Final = 6
+_MOST_REASONS: Final = 4
+_LONGEST_MESSAGE: Final = 200
 _SHORT: Final = {
     "NodeResourcesFit": "RESOURCES",
     "NodeResourcesBalancedAllocation": "BALANCE",
@@ -37,6 +39,29 @@ def placement_lines(details: Mapping[str, Any], indent: str) -> Iterator[str]:
         yield from table(heads, lines, indent)
     if details.get("message"):
         yield from wrapped(printable(details["message"]), f"{indent}scheduler: ", f"{indent}  ")
+
+
+def decision_lines(decisions: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+    """Yield the table of the last decisions about a pod."""
+    rows = [
+        (each["time"].partition(".")[0], str(each.get("count", 1)), each["result"], _decision_text(each))
+        for each in decisions
+    ]
+    yield from table(("TIME", "TIMES", "RESULT", "NODE, OR REASONS"), rows, indent)
+
+
+def _decision_text(decision: Mapping[str, Any]) -> str:
+    if decision.get("node"):
+        return str(decision["node"])
+    reasons = [f"{each['nodes']} {each['reason']}" for each in decision.get("rejections", ())[:_MOST_REASONS]]
+    parts = [", ".join(reasons) or decision.get("message", "")[:_LONGEST_MESSAGE]]
+    preemption = decision.get("preemption") or {}
+    if preemption.get("node"):
+        victims = preemption.get("victims", ())
+        count = len(victims) + preemption.get("moreVictims", 0)
+        names = victims[0] if count == 1 else f"{count} pods"
+        parts.append(f"preempted {names} on {preemption['node']}")
+    return "; ".join(parts)
 
 
 def _rows_of_group(group: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

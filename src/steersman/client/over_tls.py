@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+from steersman.client.exec_credentials import Credential, ExecCredentials, PluginError
 from steersman.client.transport import Fields, Unreachable
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
+from steersman.net.client.proxy_environment import OneProxy
+from steersman.net.client.tls import ClientTLS
 from steersman.net.client.transport import Transport
 from steersman.net.message import BodyAborted
-from steersman.webhooks.kubeconfig import Endpoint, load_kubeconfig
+from steersman.webhooks.kubeconfig import Endpoint
+from steersman.webhooks.user_kubeconfig import load_kubeconfigs
 
+_UNAUTHORIZED: Final = 401
 _FAILED: Final = (DialError, BadAnswer, BodyAborted, OSError, ValueError)
 
 
@@ -39,14 +44,23 @@ class TLSTransport:
         self._longest = longest
         self._prefix = endpoint.target.partition("?")[0].rstrip("/")
         self._host = endpoint.url.partition("://")[2].partition("/")[0]
+        self._own = () if credentials is not None else tuple(endpoint.impersonation)
+        self._plugin: ExecCredentials | None = None
+        if credentials is None and endpoint.plugin is not None and endpoint.tls_with is not None:
+            self._plugin = ExecCredentials(endpoint.plugin, endpoint.tls_with)
+        self._tls: ClientTLS = endpoint.tls
         self._transport = Transport(
-            endpoint.tls, endpoint.server_name, protocols=endpoint.protocols, locate=endpoint.locate
+            lambda protocols: self._tls(protocols),
+            endpoint.server_name,
+            None if endpoint.proxy is None else OneProxy(endpoint.proxy),
+            protocols=endpoint.protocols,
+            locate=endpoint.locate,
         )
 
     @classmethod
     def from_kubeconfig(cls, path: Path) -> TLSTransport:
         """Return a transport for the current context of a kubeconfig. Raises KubeconfigError."""
-        return cls(load_kubeconfig(path))
+        return cls(load_kubeconfigs([path]))
 
     def with_token(self, token: Callable[[], str]) -> TLSTransport:
         """Return a transport to the same server with a bearer token; `token` is called for each request."""
@@ -57,22 +71,53 @@ class TLSTransport:
 
         Raises Unreachable, also if the credentials cannot be obtained.
         """
-        headers = [("Host", self._host), *fields]
+        headers = [("Host", self._host), *self._own, *fields]
         if body:
             headers.append(("Content-Length", str(len(body))))
         try:
             if credentials := self._credentials():
                 headers.append(("Authorization", credentials))
-            answer = await self._transport.send(
-                self._endpoint.address, method, self._prefix + target, headers, whole=body, again=self._again
-            )
+            elif self._plugin is not None:
+                answer = await self._send_with(self._plugin, method, target, headers, body)
+                return _Response(answer, self._longest)
+            answer = await self._pass_on(method, target, headers, body)
         except _FAILED as error:
             raise Unreachable(f"{method} {self._endpoint.shown}: {error}") from None
         return _Response(answer, self._longest)
 
+    async def _send_with(
+        self, plugin: ExecCredentials, method: str, target: str, headers: list[tuple[str, str]], body: bytes
+    ) -> Answer:
+        """Send a request with the credentials of a plugin, and once again with new ones if they are refused."""
+        used = await _obtained(plugin.current())
+        answer = await self._pass_on(method, target, self._as(used, headers), body)
+        if answer.status != _UNAUTHORIZED:
+            return answer
+        await answer.close()
+        renewed = await _obtained(plugin.renewed(used))
+        return await self._pass_on(method, target, self._as(renewed, headers), body)
+
+    def _as(self, credential: Credential, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Use a credential's certificate from now on, and return header fields with its token."""
+        self._tls = credential.tls or self._endpoint.tls
+        return [*headers, ("Authorization", f"Bearer {credential.token}")] if credential.token else headers
+
+    async def _pass_on(self, method: str, target: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
+        return await self._transport.send(
+            self._endpoint.address, method, self._prefix + target, headers, whole=body, again=self._again
+        )
+
     async def aclose(self) -> None:
         """Close the idle connections."""
         self._transport.close()
+
+
+async def _obtained(credential: Awaitable[Credential]) -> Credential:
+    """Return a credential. Raises OSError with client-go's words."""
+    try:
+        return await credential
+    except PluginError as error:
+        raise OSError(f"getting credentials: {error}") from None
 
 
 class _Response:

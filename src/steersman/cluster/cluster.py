@@ -16,6 +16,7 @@ from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
+from steersman.cluster.scheduling_paths import install_scheduling_paths
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
 from steersman.controllers.certificates.requests import SIGNERS
@@ -32,6 +33,7 @@ from steersman.endpoints.filters.observation import Observe
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.servers import NodeServers, refuse_connection
+from steersman.scheduler.decisions import Decisions
 from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
@@ -134,6 +136,8 @@ class Cluster:
         await self._start_components()
         if self._configuration.schedules:
             await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
+            assert self.plane.server is not None
+            install_scheduling_paths(self.plane.server, self._decisions)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
 
     async def _start_components(self) -> None:
@@ -160,6 +164,9 @@ class Cluster:
     def _informers(self) -> Informers:
         assert self._components is not None
         return self._components.informers
+
+    def _decisions(self) -> Decisions | None:
+        return None if self._components is None else self._components.decisions
 
     async def _stop_components(self) -> None:
         components, self._components = self._components, None

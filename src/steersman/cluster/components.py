@@ -13,6 +13,7 @@ from steersman.controllers.manager import ControllerManager
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
+from steersman.scheduler.decisions import Decisions
 from steersman.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:  # most clusters have no stages
@@ -83,6 +84,11 @@ class Components:
     def idle(self) -> bool:
         """True if nothing is in progress."""
         return self._manager.idle and self._kubelets.idle and (self._scheduler is None or self._scheduler.idle)
+
+    @property
+    def decisions(self) -> Decisions | None:
+        """The scheduler's last decisions, None without a scheduler."""
+        return None if self._scheduler is None else self._scheduler.decisions
 
     def forget_events(self) -> None:
         """Forget recorded event series, whose objects the server has lost."""

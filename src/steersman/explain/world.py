@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -17,6 +18,7 @@ from steersman.client.resources import EVENTS
 from steersman.explain.finding import Reference
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.times import unix_now
+from steersman.scheduler.decisions import PATH, Decision, DecisionList
 
 T = TypeVar("T")
 
@@ -71,6 +73,10 @@ class World(ABC):
         found = await self._list(EVENTS, of.namespace, selector)
         return [each for each in found if is_about(each, of, uid)]
 
+    async def decisions(self, namespace: str, name: str) -> Sequence[Decision]:
+        """Return the last decisions of the scheduler about a pod, none where they are not kept or cannot be read."""
+        return ()
+
     async def resources(self) -> DiscoveryResult:
         """Return the resources that the cluster serves. Raises StatusError, Unreachable."""
         if self._discovered is None:
@@ -124,3 +130,10 @@ class LiveWorld(World):
 
     async def _discover(self) -> DiscoveryResult:
         return await preferred_resources(self.client)
+
+    async def decisions(self, namespace: str, name: str) -> Sequence[Decision]:
+        try:
+            found = await self.client.get_plain(f"{PATH}/{quote(namespace, safe='')}/{quote(name, safe='')}")
+            return msgspec.convert(found, DecisionList).decisions
+        except (StatusError, msgspec.MsgspecError):  # other servers do not have the path
+            return ()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import html
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from steersman.client.client import Client
+from steersman.client.over_tls import TLSTransport
 from steersman.client.transport import Transport, Unreachable
 from steersman.inspector.channel import Channel
 from steersman.inspector.cluster_view import ClusterView
@@ -23,6 +25,7 @@ from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
 from steersman.net.server import HttpServer
 from steersman.net.websocket.streams import handshake, is_websocket_request
+from steersman.webhooks.kubeconfig import Endpoint
 
 logger = logging.getLogger(__name__)
 
@@ -160,6 +163,24 @@ class Front:
         if response.status == 101:
             response.upgrade = Channel(self._transport, self._sources).serve
         return response
+
+
+@asynccontextmanager
+async def serving(
+    endpoint: Endpoint, context: str, announce: Callable[[str], None], port: int = 0
+) -> AsyncIterator[Front]:
+    """Serve the page of an API server inside the block, with the rights of `endpoint`. Raises OSError.
+
+    `context` is the context of the kubeconfig, "" for the current one.
+    """
+    transport = TLSTransport(endpoint)
+    front = Front(transport, Info(endpoint.shown, context, endpoint.namespace), announce)
+    try:
+        await front.start(port)
+        yield front
+    finally:
+        await front.stop()
+        await transport.aclose()
 
 
 def _query(request: Request) -> dict[str, str]:

@@ -60,6 +60,8 @@ class NoPlacement(Struct, frozen=True):
     """Claim whose allocation is to be released."""
     similarity_key: bytes = b""
     """Equal for pods that the same cluster events may help."""
+    diagnosis: Diagnosis | None = None
+    """Rejections by plugin, and the result of preemption; None if the pod was not compared with nodes."""
 
 
 class Attempt(Struct, frozen=True):
@@ -149,8 +151,9 @@ class Cycle:
 
     def _rejected(self, rejection: Rejection, similarity_key: bytes, *, after: str = _EARLY) -> NoPlacement:
         """Return the decision for a pod that was rejected before any node was checked."""
-        message = Diagnosis(self._cluster.size, before=rejection, after=after).message()
-        return NoPlacement(message, frozenset({rejection.plugin}), similarity_key=similarity_key)
+        diagnosis = Diagnosis(self._cluster.size, before=rejection, after=after)
+        plugins = frozenset({rejection.plugin})
+        return NoPlacement(diagnosis.message(), plugins, similarity_key=similarity_key, diagnosis=diagnosis)
 
     def _placement(self, node: NodeInfo, attempt: Attempt) -> Placement:
         volumes, claims, demand = attempt.volumes, attempt.claims, attempt.demand
@@ -214,6 +217,7 @@ class Cycle:
             preemption=room,
             claim_to_release=claim_to_release,
             similarity_key=demand.key if attempt.more is None else pod.metadata.uid.encode(),
+            diagnosis=diagnosis,
         )
 
     def search(self, attempt: Attempt) -> Search:

@@ -24,6 +24,7 @@ from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
 from steersman.scheduler.cycle import NoPlacement, Placement
+from steersman.scheduler.decisions import Decisions
 from steersman.scheduler.demand.weight import is_heavy
 from steersman.scheduler.devices.binding import ClaimBinder
 from steersman.scheduler.devices.pod_claims import ClaimPlan, missing_claim
@@ -66,6 +67,7 @@ class Scheduler:
         self._binder = VolumeBinder(client, self._model.volumes)
         self._claim_binder = ClaimBinder(client, self._model.devices)
         self._executor = Executor(client, self._recorder, self._pods.get, self._activate)
+        self.decisions: Final = Decisions()
         self.queue = SchedulingQueue(self.cluster.labels_of, self._gate_of)
         self._heavy: asyncio.Queue[QueuedPod] = asyncio.Queue()
         """Heavy pods, which take long to decide."""
@@ -142,6 +144,7 @@ class Scheduler:
 
     def _pod_gone(self, pod: core.Pod) -> None:
         uid = pod.metadata.uid
+        self.decisions.gone(pod)
         if pod.spec.node_name:
             self.cluster.remove_pod(uid)
             self.queue.move_all(ClusterEvent("pods", Action.DELETE, pod))
@@ -274,6 +277,7 @@ class Scheduler:
         self.cluster.assume(msgspec.structs.replace(pod, spec=spec), name, placed.terms)
         self._nominator.remove(queued.uid)
         self.queue.done(queued.uid)
+        self.decisions.placed(pod, name)
         volumes = self._binder.assume(placed.volumes, name) if placed.volumes else None
         if placed.claims is not None:
             self._claim_binder.assume(placed.claims)
@@ -329,6 +333,7 @@ class Scheduler:
         if now is None or now.spec.node_name or now.metadata.uid != queued.uid:
             self.queue.done(queued.uid)
             return
+        self.decisions.failed(now, unplaced, reason)
         room = unplaced.preemption
         if room is not None:
             self._executor.begin(now)

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
-import msgspec
 from msgspec import Struct
 
-from steersman.api.scalars import Wire
-from steersman.machinery.codec.configuration import Document, read_document
+from steersman.machinery.codec.configuration import read_document
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.os_errors import reason
@@ -24,8 +22,10 @@ from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import read_bounded, temporary_file, warn_of_access
 from steersman.net.client.egress import Dial
+from steersman.net.client.proxy_environment import Proxy
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
 from steersman.net.client.transport import Address, Locate, Sender
+from steersman.webhooks.kubeconfig_types import AuthInfo, Cluster, Config, Context, ExecPlugin
 from steersman.work.followed_files import FollowedFiles
 
 logger = logging.getLogger(__name__)
@@ -37,92 +37,19 @@ _HTTPS: Final = ":443"
 T = TypeVar("T")
 
 
-class _Kebab(Wire, rename="kebab"):
-    """Base of clientcmd's types, whose members are in kebab case."""
-
-
-class _Cluster(_Kebab):
-    server: str = ""
-    tls_server_name: str = ""
-    insecure_skip_tls_verify: bool = False
-    certificate_authority: str = ""
-    certificate_authority_data: bytes = b""
-    proxy_url: str = ""
-    disable_compression: bool = False
-
-
-class _AuthProviderConfig(Wire):
-    name: str = ""
-    config: dict[str, str] = {}
-
-
-class _ExecConfig(Wire):
-    command: str = ""
-
-
-class _AuthInfo(_Kebab):
-    client_certificate: str = ""
-    client_certificate_data: bytes = b""
-    client_key: str = ""
-    client_key_data: bytes = b""
-    token: str = ""
-    token_file: str = msgspec.field(name="tokenFile", default="")
-    as_: str = msgspec.field(name="as", default="")
-    as_uid: str = ""
-    as_groups: list[str] = []
-    as_user_extra: dict[str, list[str]] = {}
-    username: str = ""
-    password: str = ""
-    auth_provider: _AuthProviderConfig | None = None
-    exec: _ExecConfig | None = None
-
-
-class _Context(_Kebab):
-    cluster: str = ""
-    user: str = ""
-    namespace: str = ""
-
-
-class _NamedCluster(Wire):
-    name: str = ""
-    cluster: _Cluster = msgspec.field(default_factory=_Cluster)
-
-
-class _NamedAuthInfo(Wire):
-    name: str = ""
-    user: _AuthInfo = msgspec.field(default_factory=_AuthInfo)
-
-
-class _NamedContext(Wire):
-    name: str = ""
-    context: _Context = msgspec.field(default_factory=_Context)
-
-
-class _Preferences(Wire):
-    colors: bool = False
-
-
-class _Config(Document):
-    preferences: _Preferences = msgspec.field(default_factory=_Preferences)
-    clusters: list[_NamedCluster] = []
-    users: list[_NamedAuthInfo] = []
-    contexts: list[_NamedContext] = []
-    current_context: str = msgspec.field(name="current-context", default="")
-
-
-_KINDS: Final = {("v1", "Config"): _Config}
+_KINDS: Final = {("v1", "Config"): Config}
 _NOT_SUPPORTED: Final[dict[type, tuple[str, ...]]] = {
-    _Cluster: ("proxy_url",),
-    _AuthInfo: ("exec", "auth_provider", "as_", "as_uid", "as_groups"),
+    Cluster: ("proxy_url",),
+    AuthInfo: ("exec", "auth_provider", "as_", "as_uid", "as_groups"),
 }
 
 
 class _Kubeconfig(Struct, frozen=True):
     """A kubeconfig with its items by name."""
 
-    clusters: Mapping[str, _Cluster]
-    users: Mapping[str, _AuthInfo]
-    contexts: Mapping[str, _Context]
+    clusters: Mapping[str, Cluster]
+    users: Mapping[str, AuthInfo]
+    contexts: Mapping[str, Context]
     current_context: str
 
 
@@ -152,6 +79,14 @@ class Endpoint(Struct, frozen=True):
     """Dials connections, if they do not go out directly."""
     namespace: str = ""
     """Namespace of the context, "" if it has none."""
+    plugin: ExecPlugin | None = None
+    """Command that prints the credentials, if `credentials` returns none."""
+    impersonation: Sequence[tuple[str, str]] = ()
+    """Header fields that name another user, for whom requests are made."""
+    proxy: Proxy | None = None
+    """Proxy of all connections, in place of the environment's."""
+    tls_with: Callable[[bytes, bytes], ClientTLS] | None = None
+    """Returns the TLS configuration with another client certificate and key in PEM. Raises KubeconfigError."""
     user_shown: str = ""
     """User in the URL for messages, ending in `@`; a password is shown as `***`, as in Go's messages."""
 
@@ -190,7 +125,7 @@ def load_logins(path: Path) -> Callable[[str], Login]:
         _check_supported(user, path)
         certificate, key = _certificate_and_key(user, name, path)
         logins[name] = Login(_credentials(user, path), certificate, key)
-    context = config.contexts.get(config.current_context, _Context())
+    context = config.contexts.get(config.current_context, Context())
     usual = logins.get("*") or logins.get(context.user) or ANONYMOUS
 
     def login(host: str) -> Login:
@@ -240,20 +175,36 @@ def _by_name(kind: str, items: Iterable[tuple[str, T]]) -> dict[str, T]:
     return found
 
 
-def _check_supported(part: _Cluster | _AuthInfo, path: Path) -> None:
+def _check_supported(part: Cluster | AuthInfo, path: Path) -> None:
     for key in _NOT_SUPPORTED[type(part)]:
         if getattr(part, key):
             shown = "as" if key == "as_" else key.replace("_", "-")
             raise KubeconfigError(f"not supported yet: {shown} in {path}")
 
 
+class Selected(Struct, frozen=True):
+    """Context of a kubeconfig with its cluster and user, each with the file that it comes from."""
+
+    context: Context
+    cluster: Cluster
+    cluster_path: Path
+    user: AuthInfo
+    user_path: Path
+
+
 def load_kubeconfig(path: Path) -> Endpoint:
-    """Return the server of the current context with its user's credentials. Raises KubeconfigError."""
-    return load_kubeconfigs([path])
+    """Return the server of the current context with its user's credentials, for connections of this server.
+
+    Raises KubeconfigError, also for what only users have: plugins, impersonation, a proxy; see `user_kubeconfig`.
+    """
+    found = select([path])
+    _check_supported(found.cluster, path)
+    _check_supported(found.user, path)
+    return endpoint_of(found)
 
 
-def load_kubeconfigs(paths: Sequence[Path], context: str = "") -> Endpoint:
-    """Return the server of a context with its user's credentials; of an item in several files the first counts.
+def select(paths: Sequence[Path], context: str = "") -> Selected:
+    """Return a context with its cluster and user; of an item in several files the first counts.
 
     Without `context` the current context of the first file that has one applies. Raises KubeconfigError.
     """
@@ -265,19 +216,17 @@ def load_kubeconfigs(paths: Sequence[Path], context: str = "") -> Endpoint:
             f"invalid configuration: [context was not found for specified context: {name}, "
             "cluster has no server defined]"
         )
-    found = found or _Context()
+    found = found or Context()
     cluster = next(
         ((each.clusters[found.cluster], path) for path, each in read if found.cluster in each.clusters), None
     )
     if cluster is None:
         raise KubeconfigError(NO_CONFIGURATION)
-    nobody = (_AuthInfo(), cluster[1])
+    nobody = (AuthInfo(), cluster[1])
     user = next(((each.users[found.user], path) for path, each in read if found.user in each.users), nobody)
-    for part, path in (cluster, user):
-        _check_supported(part, path)
     if not cluster[0].server:
         raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(found.cluster)}")
-    return _endpoint(cluster, user, found)
+    return Selected(found, *cluster, *user)
 
 
 def _pem(data: bytes, file: str, shown: str, name: str, kubeconfig: Path) -> bytes:
@@ -297,7 +246,7 @@ def _pem(data: bytes, file: str, shown: str, name: str, kubeconfig: Path) -> byt
     return found
 
 
-def _certificate_and_key(user: _AuthInfo, name: str, kubeconfig: Path) -> tuple[bytes, bytes]:
+def _certificate_and_key(user: AuthInfo, name: str, kubeconfig: Path) -> tuple[bytes, bytes]:
     """Return a user's client certificate and key in PEM. Raises KubeconfigError."""
     return (
         _pem(user.client_certificate_data, user.client_certificate, "client-cert", name, kubeconfig),
@@ -305,17 +254,23 @@ def _certificate_and_key(user: _AuthInfo, name: str, kubeconfig: Path) -> tuple[
     )
 
 
-def _endpoint(found: tuple[_Cluster, Path], login: tuple[_AuthInfo, Path], context: _Context) -> Endpoint:
-    """Return the endpoint of a cluster and a user, each with its kubeconfig."""
-    (cluster, path), (user, user_path) = found, login
-    server, insecure = cluster.server, cluster.insecure_skip_tls_verify
-    authority = _pem(
+def authority_of(found: Selected) -> bytes:
+    """Return the CA bundle of a cluster in PEM, empty if it has none. Raises KubeconfigError."""
+    cluster = found.cluster
+    return _pem(
         cluster.certificate_authority_data,
         cluster.certificate_authority,
         "certificate-authority",
-        context.cluster,
-        path,
+        found.context.cluster,
+        found.cluster_path,
     )
+
+
+def endpoint_of(found: Selected) -> Endpoint:
+    """Return the endpoint of a context. Raises KubeconfigError."""
+    cluster, user, user_path, context = found.cluster, found.user, found.user_path, found.context
+    server, insecure = cluster.server, cluster.insecure_skip_tls_verify
+    authority = authority_of(found)
     certificate, key = _certificate_and_key(user, context.user, user_path)
     if certificate and not key:
         raise KubeconfigError(
@@ -394,7 +349,7 @@ def client_tls(
     return context
 
 
-def _credentials(user: _AuthInfo, kubeconfig: Path) -> Callable[[], str]:
+def _credentials(user: AuthInfo, kubeconfig: Path) -> Callable[[], str]:
     if user.token_file:
         return _TokenFile(kubeconfig.absolute().parent / user.token_file)
     header = f"Bearer {user.token}" if user.token else ""

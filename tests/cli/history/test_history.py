@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import random
+import shutil
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +23,7 @@ from steersman.cli.history.sources import WatchedHistory
 from steersman.client.client import Client
 from steersman.client.over_tls import TLSTransport
 from steersman.client.resources import CONFIG_MAPS
+from steersman.storage.sqlite import snapshot
 from steersman.testing import ServerProcess
 from steersman.testing.blocking_client import BlockingClient
 from steersman.webhooks.kubeconfig import load_kubeconfig
@@ -178,10 +185,33 @@ def test_a_fork_has_the_objects_of_its_revision(running: ServerProcess, tmp_path
     assert (again.exit_code, "already exists" in again.stderr) == (1, True)
 
 
+@pytest.mark.slow
+def test_a_fork_that_is_killed_is_complete_or_not_there(running: ServerProcess, tmp_path: Path) -> None:
+    (point, *_) = revisions(running, "cm/a")
+    folder = tmp_path / "fork"
+    command = [sys.executable, "-m", "steersman.cli", "fork", "--at", point, str(folder), "--data-dir"]
+    chance, unfinished = random.Random(7), 0
+    for _ in range(10):
+        shutil.rmtree(folder, ignore_errors=True)
+        forking = subprocess.Popen([*command, str(running.folder)], stdout=subprocess.DEVNULL)
+        while forking.poll() is None and not list(folder.glob("*.restoring*")):
+            time.sleep(0.001)
+        time.sleep(chance.random() * 0.01)
+        forking.kill()
+        forking.wait()
+        if not (folder / "steersman.db").exists():
+            unfinished += 1
+            continue
+        assert snapshot.save(folder / "steersman.db", tmp_path / "copy").revision == int(point)
+    assert unfinished
+    (folder / "steersman.db").unlink(missing_ok=True)
+    assert run(running, "fork", "--at", point, str(folder)).exit_code == 0
+
+
 def test_a_fork_of_an_unknown_point_leaves_no_file(running: ServerProcess, tmp_path: Path) -> None:
     result = run(running, "fork", "--at", "999999999", str(tmp_path / "fork"))
     assert result.exit_code == 1
     assert "in the future" in result.stderr
     assert not list((tmp_path / "fork").glob("steersman.db*[!k]"))
-    with sqlite3.connect(running.folder / "steersman.db") as connection:
+    with contextlib.closing(sqlite3.connect(running.folder / "steersman.db")) as connection, connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone() > (0,)

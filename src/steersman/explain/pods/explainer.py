@@ -8,6 +8,7 @@ from steersman.api.core import v1 as core
 from steersman.client.resources import PODS
 from steersman.explain.explainer import Explainer
 from steersman.explain.pods.containers import check_containers, check_readiness_gates, check_references
+from steersman.explain.pods.decisions import check_decisions
 from steersman.explain.pods.ending import check_deletion_of_pod, check_failure
 from steersman.explain.pods.placement import check_placement, check_scores
 from steersman.machinery.built_in.pod_state import is_terminal
@@ -41,5 +42,6 @@ POD: Final = Explainer(
         check_readiness_gates,
         check_deletion_of_pod,
         check_scores,
+        check_decisions,
     ),
 )

@@ -26,7 +26,8 @@ from steersman.net.ascii import is_digits
 from steersman.net.client.dial import host_port
 from steersman.net.client.tls import HTTP2
 from steersman.net.client.transport import Address
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, always_with, client_tls, load_kubeconfig
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, always_with, client_tls
+from steersman.webhooks.user_kubeconfig import load_kubeconfigs
 from steersman.work.backoff import Backoff
 
 R = TypeVar("R")
@@ -51,7 +52,7 @@ def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster
     Raises ClusterError.
     """
     try:
-        endpoint = load_kubeconfig(Path(kubeconfig).expanduser()) if kubeconfig else _endpoint_in_pod(account)
+        endpoint = load_kubeconfigs([Path(kubeconfig).expanduser()]) if kubeconfig else _endpoint_in_pod(account)
     except (KubeconfigError, OSError) as error:
         raise ClusterError(str(error)) from None
     if not endpoint.address.secure:

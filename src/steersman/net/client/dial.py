@@ -220,6 +220,22 @@ async def dial(
     raise failure or DialError(f"dial tcp: lookup {host}: no such host")
 
 
+async def dial_secured(host: str, port: int, tls: ssl.SSLContext, server_name: str = "") -> Dialed:
+    """Connect to `host` with TLS, in which another session of TLS may begin. Raises DialError."""
+    loop = asyncio.get_running_loop()
+    try:
+        addresses = await resolve(host)
+    except DialError as error:
+        raise DialError(f"dial tcp: {error}") from None
+    failure: DialError | None = None
+    for address in addresses:
+        try:
+            return await _connect(loop, address, port, server_name or host, tls, None)
+        except DialError as error:
+            failure = failure or error
+    raise failure or DialError(f"dial tcp: lookup {host}: no such host")
+
+
 async def dial_unix(path: str) -> Dialed:
     """Connect to a Unix socket; a path that begins with `@` is a name in Linux' abstract namespace. Raises DialError."""
     loop = asyncio.get_running_loop()

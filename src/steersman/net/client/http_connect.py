@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final, Protocol
 
-from steersman.net.client.dial import DIAL_TIMEOUT, Dialed, DialError, dial, dial_unix, errors_as_go, host_port, resolve
+from steersman.net.client.dial import (
+    DIAL_TIMEOUT,
+    Dialed,
+    DialError,
+    dial,
+    dial_secured,
+    dial_unix,
+    errors_as_go,
+    host_port,
+)
 from steersman.net.client.tunnel import ask_connect
 from steersman.net.message import Upgraded
 from steersman.net.upgrade import UpgradedConnection
@@ -90,23 +99,7 @@ class HTTPConnect:
         proxy = self._proxy
         if isinstance(proxy, SocketProxy):
             return await dial_unix(proxy.address)
-        loop = asyncio.get_running_loop()
-        try:
-            addresses = await resolve(proxy.host)
-        except DialError as error:
-            raise DialError(f"dial tcp: {error}") from None
-        failure: DialError | None = None
-        for address in addresses:
-            try:
-                with errors_as_go(f"tcp {host_port(address, proxy.port)}", proxy.server_name):
-                    async with asyncio.timeout(DIAL_TIMEOUT):
-                        _, dialed = await loop.create_connection(lambda: Dialed(loop), address, proxy.port)
-                        await dialed.begin_tls(proxy.tls, proxy.server_name)
-            except DialError as error:
-                failure = failure or error
-            else:
-                return dialed
-        raise failure or DialError(f"dial tcp: lookup {proxy.host}: no such host")
+        return await dial_secured(proxy.host, proxy.port, proxy.tls, proxy.server_name)
 
     async def _ask(self, connection: Upgraded, target: str) -> None:
         """Ask the proxy to connect to `target`. Raises DialError."""

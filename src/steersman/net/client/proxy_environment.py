@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from msgspec import Struct
@@ -16,13 +17,32 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class Proxy(Struct, frozen=True):
-    """A proxy for tunnels; `secure` if it is reached by HTTPS."""
+    """A proxy for tunnels; `secure` if it is reached by HTTPS, with the TLS context `tls`."""
 
     host: str
     port: int
     secure: bool = False
     user: str | None = None
     password: str = ""
+    tls: ssl.SSLContext | None = None
+
+
+class Proxies(Protocol):
+    """Choice of a proxy for a server."""
+
+    def proxy_for(self, scheme: str, host: str, port: int) -> Proxy | None:
+        """Return the proxy for a server, or None for a direct connection."""
+        ...
+
+
+class OneProxy(Struct, frozen=True):
+    """One proxy for all servers. Implements Proxies."""
+
+    proxy: Proxy
+
+    def proxy_for(self, scheme: str, host: str, port: int) -> Proxy | None:
+        """Return the proxy."""
+        return self.proxy
 
 
 class ProxyEnvironment:

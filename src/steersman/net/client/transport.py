@@ -19,7 +19,7 @@ from steersman.net.client.egress import Dial
 from steersman.net.client.http1 import send
 from steersman.net.client.http2.answer import NotProcessed
 from steersman.net.client.http2.connection import Http2Connection
-from steersman.net.client.proxy_environment import ProxyEnvironment
+from steersman.net.client.proxy_environment import Proxies, ProxyEnvironment
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, offered
 from steersman.net.client.tunnel import authorization, dial_proxy, dial_through
 from steersman.net.upgrade import UpgradedConnection
@@ -98,7 +98,7 @@ class Transport:
         self,
         tls: ClientTLS,
         server_name: str = "",
-        proxies: ProxyEnvironment | None = None,
+        proxies: Proxies | None = None,
         *,
         protocols: Protocols = HTTP1,
         locate: Locate | None = None,
@@ -107,7 +107,7 @@ class Transport:
     ) -> None:
         self._tls = tls
         self._server_name = server_name
-        self._proxies = proxies or ProxyEnvironment()
+        self._proxies: Proxies = proxies or ProxyEnvironment()
         self._protocols = offered(protocols)
         self._locate = locate
         self._nearby = nearby

@@ -8,7 +8,7 @@ import ssl
 from functools import partial
 from typing import Final
 
-from steersman.net.client.dial import BeforeTLS, DialError, dial, host_port
+from steersman.net.client.dial import BeforeTLS, DialError, dial, dial_secured, errors_as_go, host_port
 from steersman.net.client.http1 import request_head
 from steersman.net.client.proxy_environment import Proxy
 from steersman.net.message import Upgraded
@@ -34,13 +34,28 @@ async def dial_proxy(proxy: Proxy) -> UpgradedConnection:
 async def _dial(
     proxy: Proxy, tls: ssl.SSLContext | None = None, server_name: str = "", before_tls: BeforeTLS | None = None
 ) -> UpgradedConnection:
-    if proxy.secure:
+    if proxy.secure and proxy.tls is None:
         raise DialError("proxyconnect tcp: proxies are spoken to without TLS only")
     try:
+        if proxy.tls is not None:
+            return await _dial_secured(proxy, proxy.tls, tls, server_name, before_tls)
         return await dial(proxy.host, proxy.port, tls, server_name=server_name, before_tls=before_tls)
     except DialError as error:
         text = str(error)
         raise DialError(f"proxyconnect tcp: {text}" if text.startswith("dial tcp") else text) from None
+
+
+async def _dial_secured(
+    proxy: Proxy, proxy_tls: ssl.SSLContext, tls: ssl.SSLContext | None, server_name: str, before_tls: BeforeTLS | None
+) -> UpgradedConnection:
+    """Connect to a proxy with TLS, and through it with TLS to the server. Raises DialError."""
+    dialed = await dial_secured(proxy.host, proxy.port, proxy_tls)
+    with errors_as_go(f"tcp {host_port(proxy.host, proxy.port)}", server_name):
+        if before_tls is not None:
+            await dialed.before_tls(before_tls)
+        if tls is not None:
+            await dialed.begin_tls(tls, server_name)
+    return dialed.upgraded
 
 
 def authorization(proxy: Proxy) -> list[tuple[str, str]]:

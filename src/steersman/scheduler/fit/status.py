@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -65,16 +65,25 @@ class Diagnosis(Struct):
             text += self._by_reason()
         return f"{text} {self.after}" if self.after else text
 
-    def _by_reason(self) -> str:
-        reasons: Counter[str] = Counter()
+    def reasons(self) -> Iterator[tuple[str, str, int]]:
+        """Yield each reason with its plugin and a number of nodes; a reason may come several times."""
+        if self.before is not None:
+            for reason in self.before.reasons:
+                yield self.before.plugin, reason, self.nodes
+            return
         for rejection, count in self.rejections.items():
             for reason in rejection.reasons:
-                reasons[reason] += count
+                yield rejection.plugin, reason, count
         left = self.nodes - self.rejections.total()
         if self.absent is not None and left > 0:
             for reason in self.absent.reasons:
-                reasons[reason] += left
-        return f" {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}." if reasons else ""
+                yield self.absent.plugin, reason, left
+
+    def _by_reason(self) -> str:
+        counts: Counter[str] = Counter()
+        for _, reason, count in self.reasons():
+            counts[reason] += count
+        return f" {', '.join(sorted(f'{count} {reason}' for reason, count in counts.items()))}." if counts else ""
 
 
 _MOST_KEPT: Final = 8
