@@ -15,8 +15,8 @@ from steersman.tracing.trace import Trace
 
 KEPT: Final = 500
 """Most traces in the ring."""
-KEPT_STEPS: Final = 20_000
-"""Most steps and events of all traces in the ring."""
+KEPT_MARKS: Final = 60_000
+"""Most marks of all traces in the ring: starts, ends, events and attributes of steps."""
 LINGER: Final = 60.0
 """Seconds after the last read during which requests are still traced."""
 LEAST_ID: Final = 4
@@ -33,7 +33,7 @@ class RequestTraces:
         """With `always`, requests are traced from the start and for ever."""
         self._readers = readers
         self._ring: deque[Trace] = deque()
-        self._steps = 0
+        self._marks = 0
         self._subscribers: tuple[Subscriber, ...] = ()
         self._always = always
         self._remove: Callable[[], None] | None = readers.add(self) if always else None
@@ -42,7 +42,6 @@ class RequestTraces:
     # tracing.readers.Reader
 
     least_seconds = 0.0
-    reads_filters = True
 
     def wants(self, trace: Trace) -> bool:
         """Return True: every request is shown, except for those of the readers themselves (see `ended`)."""
@@ -50,7 +49,7 @@ class RequestTraces:
 
     def ended(self, trace: Trace) -> None:
         """Keep a trace, and pass it to the subscribers."""
-        if trace.facts["path"].startswith(PATH):
+        if trace.answered is not None and trace.answered.path.startswith(PATH):
             return
         self._keep(trace)
         for each in self._subscribers:
@@ -59,9 +58,9 @@ class RequestTraces:
     def _keep(self, trace: Trace) -> None:
         ring = self._ring
         ring.append(trace)
-        self._steps += _size(trace)
-        while len(ring) > KEPT or (self._steps > KEPT_STEPS and len(ring) > 1):
-            self._steps -= _size(ring.popleft())
+        self._marks += trace.size
+        while len(ring) > KEPT or (self._marks > KEPT_MARKS and len(ring) > 1):
+            self._marks -= ring.popleft().size
 
     # Clients
 
@@ -115,8 +114,4 @@ class RequestTraces:
         self._remove()
         self._remove = None
         self._ring.clear()
-        self._steps = 0
-
-
-def _size(trace: Trace) -> int:
-    return len(trace.steps) + trace.event_count
+        self._marks = 0

@@ -20,11 +20,6 @@ class Reader(Protocol):
         """Return the duration below which the reader needs no trace, 0 for all."""
         ...
 
-    @property
-    def reads_filters(self) -> bool:
-        """Return True if the reader needs the steps of filters, False if those of handlers suffice."""
-        ...
-
     def wants(self, trace: Trace) -> bool:
         """Return True if the reader wants this trace, which has just begun."""
         ...
@@ -49,7 +44,7 @@ class Readers:
 
         return remove
 
-    def begin(self, name: str, headers: Mapping[str, str]) -> Trace | None:
+    def begin(self, headers: Mapping[str, str]) -> Trace | None:
         """Return a trace for a request with these headers, by lower-case names; None if nothing needs one.
 
         Without a reader, only the trace context of a client that sends one is kept, to be passed on.
@@ -57,7 +52,7 @@ class Readers:
         propagated = extract(headers) if TRACEPARENT in headers or "baggage" in headers else None
         if not self.registered and propagated is None:
             return None
-        trace = Trace(name, propagated)
+        trace = Trace(propagated)
         trace.readers = tuple([each for each in self.registered if each.wants(trace)])
         return trace if trace.readers or propagated is not None else None
 

@@ -6,10 +6,10 @@ from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import get_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import got, serialized
+from steersman.endpoints.spans import ANSWER, GET, note_size
 from steersman.net.message import Response
 from steersman.rest.capabilities import Getter
-from steersman.tracing.trace import current_step
+from steersman.tracing.trace import current_recorder
 from steersman.work.offloading import offload_if
 
 
@@ -22,7 +22,12 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
         long = request.has_long_query
         version = (await offload_if(True, get_options, request) if long else get_options(request)).resource_version
     reading = scope.storage.get(request.context(), request.action.name, version)
-    if current_step() is None:
+    recorder = current_recorder()
+    if recorder is None:
         return await item_response(scope, request, await reading, wanted)
-    item = await got(request.action, version, reading)
-    return await serialized(wanted, item_response(scope, request, item, wanted))
+    with recorder.begin(GET, {"resource-version": version}):
+        item = await reading
+    with recorder.begin(ANSWER, {"mediaType": wanted.media}):
+        response = await item_response(scope, request, item, wanted)
+        note_size(recorder, response)
+        return response
