@@ -35,7 +35,8 @@ class Recorded:
 
     def logged(self, caplog: pytest.LogCaptureFixture) -> list[str]:
         """End the trace; return the lines without numbers of traces and times of day."""
-        self.trace.id, self.trace.answered = "abc", Answer({"metricsVerb": "POST"})
+        self.trace.answered = Answer({"id": "abc", "metricsVerb": "POST"})
+        self.trace.ended = self.trace.began + 10.0
         self._readers.end(self.trace)
         number = re.compile(r"^Trace\[\d+\]: ?")
         lines = [number.sub("", each.getMessage()) for each in caplog.records if each.name == "steersman.trace"]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.tracing.trace import StepKind, Trace
+
 
 class Answer:
     """The facts of a trace (tracing.trace.Answered)."""
 
+    size = 0
+
     def __init__(self, facts: dict[str, Any]) -> None:
-        self.path: str = facts.get("path", "/")
+        self.id: str = facts.get("id", "")
+        self.handler = StepKind("handler", stays_open=True)
         self._facts = facts
 
-    def line(self) -> dict[str, Any]:
+    def line(self, trace: Trace) -> dict[str, Any]:
         return self._facts
 
-    def span_facts(self) -> dict[str, Any]:
+    def span_facts(self, trace: Trace) -> dict[str, Any]:
         return {}
 
-    def of_filter(self, name: str) -> dict[str, Any]:
-        return {}
+    def of_filter(self, trace: Trace, name: str) -> dict[str, Any]:
+        return {"filter": name}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,12 +30,15 @@ from steersman.tracing.trace import (
     step,
     stop_recording,
 )
+from tests.tracing.answers import Answer
 
 
 class Kept:
     """A reader that keeps the traces it wants."""
 
     least_seconds = 0.0
+    wants_all = False
+    reads_spans = False
 
     def __init__(self, *, wanting: bool = True) -> None:
         self.traces: list[Trace] = []
@@ -102,17 +106,19 @@ def test_steps_nest_as_they_are_opened() -> None:
 
 
 def test_what_a_filter_has_passed_on_to_is_beside_it_and_not_in_its_duration() -> None:
-    first = StepKind("filter", stays_open=True, is_filter=True)
+    kinds = [StepKind(name, stays_open=True, is_filter=True) for name in ("first", "second", "not reached")]
     with recorded() as trace:
-        trace.begin(first)
-        trace.begin(StepKind("handler", stays_open=True))
+        trace.filters = tuple(kinds)
+        trace.answered = Answer({})
+        trace.entered.append(time.monotonic())
         with trace.begin(StepKind("inner")):
             pass
-        trace.note_answered()
-    assert names(document(trace)["steps"]) == ["filter", ("handler", ["inner"])]
-    before, handler = named(trace, "filter"), named(trace, "handler")
-    assert before.seconds == handler.began - before.began
-    assert before.ended == handler.ended <= trace.ended
+    found = document(trace)["steps"]
+    assert names(found) == ["first", ("second", ["inner"])]
+    assert found[0]["attributes"] == {"filter": "first"}
+    first, second = named(trace, "first"), named(trace, "second")
+    assert first.seconds == second.began - first.began
+    assert first.ended == second.ended <= trace.ended
 
 
 async def test_steps_of_concurrent_tasks_are_below_the_step_that_started_them() -> None:
@@ -194,6 +200,7 @@ def test_a_trace_is_made_only_if_a_reader_wants_it() -> None:
     remove = readers.add(wanting)
     trace = readers.begin({})
     assert trace is not None
+    trace.end()
     readers.end(trace)
     assert wanting.traces == [trace]
     remove()
@@ -211,6 +218,7 @@ def test_the_failure_of_a_reader_reaches_no_other_reader(caplog: pytest.LogCaptu
     readers.add(kept)
     trace = readers.begin({})
     assert trace is not None
+    trace.end()
     readers.end(trace)
     assert kept.traces == [trace]
     assert "a reader of traces failed" in caplog.text

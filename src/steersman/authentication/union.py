@@ -14,10 +14,10 @@ from steersman.authentication.interface import (
     TokenIdentity,
 )
 from steersman.authentication.user import UserInfo, authenticated
-from steersman.tracing.trace import Attribute, current_recorder
+from steersman.tracing.trace import Chosen, current_recorder
 
 T = TypeVar("T")
-_AUTHENTICATOR: Final = Attribute("authenticator", "authentication")
+_AUTHENTICATOR: Final = Chosen("authenticator", "authentication")
 
 
 class UnionAuthenticator:
@@ -50,7 +50,7 @@ class UnionAuthenticator:
             if not isinstance(user, UserInfo):
                 return self._resume(user, rest, credentials, errors)
             if (recorder := current_recorder()) is not None:
-                recorder.set_at(_AUTHENTICATOR, type(each).__name__)
+                recorder.marks += (_AUTHENTICATOR, each, None)
             return authenticated(user)
         _refuse_after(errors)
         return None if self._anonymous is None else self._anonymous.authenticate(credentials)
@@ -101,7 +101,7 @@ class UnionTokenAuthenticator:
                 following = ((lambda each=each: each.authenticate_token(token, audiences)) for each in rest)
                 return _first_known(identity, following, TokenIdentity, errors)
             if (recorder := current_recorder()) is not None:
-                recorder.set_at(_AUTHENTICATOR, type(each).__name__)
+                recorder.marks += (_AUTHENTICATOR, each, None)
             return identity
         _refuse_after(errors)
         return None

@@ -9,11 +9,11 @@ from steersman.authentication.aggregate import aggregate
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, Decision, ResolvedRules, RuleResolver, Verdict
-from steersman.tracing.trace import Attribute, current_recorder
+from steersman.tracing.trace import Chosen, current_recorder
 
 # a module constant, since reading an enum member costs more than the comparison
 _UNDECIDED: Final = Decision.NO_OPINION
-_AUTHORIZER: Final = Attribute("authorizer", "authorization")
+_AUTHORIZER: Final = Chosen("authorizer", "authorization")
 _NO_OPINION: Final = Verdict(_UNDECIDED)
 
 
@@ -40,7 +40,7 @@ class UnionAuthorizer:
                 return self._resume(verdict, rest, attributes, undecided)
             if verdict.decision is not _UNDECIDED:
                 if (recorder := current_recorder()) is not None:
-                    recorder.set_at(_AUTHORIZER, getattr(each, "name", type(each).__name__))
+                    recorder.marks += (_AUTHORIZER, each, None)
                 return verdict
             undecided.append(verdict)
         return _joined(undecided)

@@ -13,11 +13,11 @@ from msgspec import Struct
 from steersman.authentication.user import ANONYMOUS
 from steersman.endpoints.filters.audit import request_uri
 from steersman.endpoints.request import Request
-from steersman.endpoints.spans import protocol_of, scope_of, storage_key
+from steersman.endpoints.spans import TRACE_FIELDS, protocol_of, scope_of, storage_key
 from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.net.message import Peer
-from steersman.tracing.trace import MAX_TEXT, Trace, cut
+from steersman.tracing.trace import COMPONENT, MAX_TEXT, StepKind, Trace, cut
 
 if TYPE_CHECKING:
     from steersman.authentication.user import UserInfo
@@ -31,38 +31,63 @@ _MANY: Final = 4 * MAX_TEXT
 """Characters of a client's texts from which they are cut at once, so that the kept traces stay small."""
 
 
+_OPERATIONS: Final = {
+    "get": "Get",
+    "list": "List",
+    "create": "Create",
+    "update": "Update",
+    "patch": "Patch",
+    "delete": "Delete",
+    "deletecollection": "Delete",
+}
+"""Spans of kube-apiserver's handlers, by verb."""
+_HANDLERS: Final = {
+    verb: StepKind(name, COMPONENT, TRACE_FIELDS, stays_open=True) for verb, name in _OPERATIONS.items()
+}
+_HANDLERS["watch"] = StepKind("watch", stays_open=True)
+_HANDLER: Final = StepKind("handler", stays_open=True)
+
+
+class Details(Struct, gc=False):
+    """Facts that only some requests, or some readers, need."""
+
+    accept: str = ""
+    host: str = ""
+    scheme: str = ""
+    target: str = ""
+    watchers: int = 0
+    is_limited: bool = False
+    applies: bool = False
+
+
 class AnsweredRequest(Struct, gc=False):
     """An answered request (tracing.trace.Answered). Texts that a client chooses are cut."""
 
+    id: str
     method: str
     path: str
-    verb: str
     action: Action
     user: UserInfo | None
-    first_user: UserInfo | None
-    """The authenticated user, before impersonation."""
     user_agent: str
-    accept: str
     peer: Peer
     version: str
-    host: str
-    scheme: str
-    target: str
     code: int
     size: int | None
-    name: str
     flow: Flow | None
     seats: int
     queue_seconds: float
-    watchers: int
     verdict: Verdict | None
-    limited: bool
-    unchanged: bool
-    applies: bool
+    details: Details
 
-    def line(self) -> dict[str, Any]:
+    @property
+    def handler(self) -> StepKind:
+        """The step of the request's handler."""
+        return _HANDLERS.get(self.action.verb, _HANDLER) if self.action.resource else _HANDLER
+
+    def line(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that every reader sees, by name."""
-        action, user, verb = self.action, self.user, self.verb
+        action, user = self.action, self.user
+        verb, name = action.verb, "" if user is None else user.name
         found: dict[str, Any] = {
             "verb": verb or self.method,
             "method": self.method,
@@ -72,107 +97,123 @@ class AnsweredRequest(Struct, gc=False):
             "resource": action.resource,
             "subresource": action.subresource,
             "namespace": action.namespace,
-            "name": action.name or self.name,
-            "user": "" if user is None else user.name,
+            "name": action.name or trace.object_name,
+            "user": name,
             "userAgent": self.user_agent,
             "sourceIP": self.peer.host,
             "protocol": protocol_of(self.version),
             "code": self.code,
             "bytes": self.size,
         }
-        if len(self.path) + len(found["user"]) + len(self.user_agent) > MAX_TEXT:
+        if len(self.path) + len(name) + len(self.user_agent) > MAX_TEXT:
             found = {name: cut(each) for name, each in found.items()}
         if verb == "list":
-            found["limited"] = self.limited
+            found["limited"] = self.details.is_limited
         elif verb in _TOLD:
-            found["unchanged"] = self.unchanged
+            found["unchanged"] = trace.is_unchanged
         return found
 
-    def span_facts(self) -> dict[str, Any]:
+    def span_facts(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that only spans need, by name."""
-        action, is_list = self.action, self.verb == "list"
+        action, details = self.action, self.details
         return {
             "pathName": cut(action.name),
-            "accept": cut(self.accept),
+            "accept": details.accept,
             "scope": scope_of(action),
-            "metricsVerb": "LIST" if is_list else "APPLY" if self.applies else self.method,
-            "host": cut(self.host),
-            "scheme": self.scheme,
-            "target": cut(self.target),
+            "metricsVerb": "LIST" if action.verb == "list" else "APPLY" if details.applies else self.method,
+            "host": details.host,
+            "scheme": details.scheme,
+            "target": details.target,
             "sourcePort": self.peer.port,
             "storageKey": storage_key(action),
         }
 
-    def of_filter(self, name: str) -> dict[str, Any]:
+    def of_filter(self, trace: Trace, name: str) -> dict[str, Any]:
         """Return the attributes of a filter's step."""
         if name == "authentication":
-            user = self.first_user
-            known = user is not None and user.name != ANONYMOUS
-            return {**({"authenticator": "cache of valid tokens"} if known else {}), **_about_user(user)}
+            known = trace.user is not None and trace.user.name != ANONYMOUS
+            return {**({"authenticator": "cache of valid tokens"} if known else {}), **_about_user(trace.user)}
         if name == "constrainedimpersonation":
-            is_same = self.user is None or self.first_user is None or self.user.name == self.first_user.name
+            is_same = self.user is None or trace.user is None or self.user.name == trace.user.name
             return {} if is_same else _about_user(self.user)
         if name == "priorityandfairness" and (flow := self.flow) is not None:
             found = {"flowSchema": flow.schema, "priorityLevel": flow.level.name, "seats": self.seats}
             if self.queue_seconds >= 0.0:
                 found["queueSeconds"] = round(self.queue_seconds, 6)
-            return {**found, "watchers": self.watchers} if self.verb in _TOLD else found
+            return {**found, "watchers": self.details.watchers} if self.action.verb in _TOLD else found
         if name == "authorization" and (verdict := self.verdict) is not None:
             return {"decision": verdict.decision.value, "reason": cut(verdict.reason)}
         return {}
+
+
+_NO_DETAILS: Final = Details()
 
 
 def _about_user(user: UserInfo | None) -> dict[str, Any]:
     return {} if user is None else {"user": cut(user.name), "groups": cut(",".join(user.groups))}
 
 
-def answered(trace: Trace, fairness: Fairness | None, request: Request, code: int, size: int | None) -> AnsweredRequest:
-    """Return the facts about an answered request, which is on a hot path while traces are read."""
-    info = getattr(request, "info", None)  # absent if the path was unintelligible
-    action = NO_ACTION if info is None or not info.resource_request else info.action
-    verb = "" if info is None else info.action.verb
-    http, headers, flow = request.http, request.headers, request.flow
-    peer = http.peer
-    path, agent, accept = request.path, headers.get("user-agent", ""), headers.get("accept", "")
-    if len(path) + len(agent) + len(accept) > _MANY:
-        path, agent, accept = str(cut(path)), str(cut(agent)), str(cut(accept))
-    seats, queued, watchers, limited, applies = 1, -1.0, 0, False, False
-    if flow is not None:
-        ticket = request.ticket
-        if ticket is not None and ticket.started >= 0.0:
-            queued = max(ticket.started - ticket.arrived, 0.0)
-        seats = request.estimate.initial
-        if fairness is not None and verb in _TOLD:
-            watchers = fairness.watches.interested(action)
-    if verb == "list":
-        limited = bool(http.query) and _is_limited(request)
-    elif verb == "patch":
-        applies = headers.get("content-type", "").partition(";")[0] == _APPLY
+def answered(
+    trace: Trace, fairness: Fairness | None, request: Request, code: int, size: int | None, *, reads_spans: bool
+) -> AnsweredRequest:
+    """Return the facts about an answered request. Every request passes here while traces are read: this code avoids
+    calls where it can.
+    """
+    action, user = NO_ACTION, None
+    try:
+        action = request.info.action
+        user = request.user
+    except AttributeError:
+        pass  # the path was unintelligible, or the request not authenticated
+    http = request.http
+    path, uid, agent = request.path, request.audit_id, request.headers.get("user-agent", "")
+    if len(path) + len(uid) + len(agent) > _MANY:
+        path, uid, agent = str(cut(path)), str(cut(uid)), str(cut(agent))
+    details, seats, queued, flow = _NO_DETAILS, 1, -1.0, request.flow
+    if reads_spans or action.verb != "get":
+        details = _details(fairness, request, action, reads_spans=reads_spans)
+    if flow is not None and (ticket := request.ticket) is not None:
+        seats = ticket.initial
+        if ticket.started >= 0.0:
+            queued = ticket.started - ticket.arrived
+    method, verdict = request.method, request.verdict
     return AnsweredRequest(
-        request.method,
+        uid,
+        method,
         path,
-        verb,
         action,
-        getattr(request, "user", None),  # absent if the request was not authenticated
-        trace.user,
+        user,
         agent,
-        accept,
-        Peer(peer.host, peer.port),
+        http.peer,
         http.version,
-        http.host if len(http.host) <= MAX_TEXT else str(cut(http.host)),
-        http.scheme,
-        "" if trace.sampling is None else str(cut(request_uri(request))),
         code,
         size,
-        trace.object_name,
         flow,
         seats,
         queued,
+        verdict,
+        details,
+    )
+
+
+def _details(fairness: Fairness | None, request: Request, action: Action, *, reads_spans: bool) -> Details:
+    verb = action.verb
+    watchers, limited = 0, False
+    if verb == "list":
+        limited = bool(request.http.query) and _is_limited(request)
+    elif fairness is not None and verb in _TOLD:
+        watchers = fairness.watches.interested(action)
+    if not reads_spans:
+        return Details(watchers=watchers, is_limited=limited)
+    http, headers = request.http, request.headers
+    return Details(
+        str(cut(headers.get("accept", ""))),
+        str(cut(http.host)),
+        http.scheme,
+        str(cut(request_uri(request))),
         watchers,
-        request.verdict,
         limited,
-        trace.is_unchanged,
-        applies,
+        verb == "patch" and headers.get("content-type", "").partition(";")[0] == _APPLY,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from steersman.api import load
 from steersman.endpoints.negotiation import JSON, PROTOBUF, YAML, Representation, negotiate, wants_pretty
 from steersman.endpoints.request import Request
-from steersman.endpoints.spans import ENCODE, note_size
+from steersman.endpoints.spans import ENCODE
 from steersman.kinds.built_in import classes_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import decode_json, encode_in_order, pretty
@@ -68,9 +68,7 @@ def object_response(request: Request, data: bytes, wanted: Representation, code:
     if recorder is None:
         return encoded_object(request, data, wanted, code)
     with recorder.begin(ENCODE, {"mediaType": wanted.media}):
-        response = encoded_object(request, data, wanted, code)
-        note_size(recorder, response)
-        return response
+        return encoded_object(request, data, wanted, code)
 
 
 def encoded_object(request: Request, data: bytes, wanted: Representation, code: int = 200) -> Response:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from time import monotonic
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from steersman.endpoints.negotiation import Representation
 from steersman.machinery.errors.status import StatusError
@@ -39,17 +42,15 @@ ENCODE: Final = StepKind(
     "SerializeObject",
     COMPONENT,
     (("audit-id", "id"), ("method", "method"), ("url", "path"), ("protocol", "protocol")),
+    encodes=True,
 )
 """Encoding of an answer."""
-ANSWER: Final = StepKind(
-    ENCODE.name,
-    COMPONENT,
-    ENCODE.shared,
-    before=("About to write a response",),
-    after=("Writing http response done",),
-    after_failure=True,
+ANSWER: Final = replace(
+    ENCODE, before=("About to write a response",), after=("Writing http response done",), after_failure=True
 )
 """Encoding of an answer by a handler that tells so."""
+ANSWER_GOT: Final = replace(ANSWER, follows=True)
+"""Encoding of an answer directly after a read."""
 GET: Final = StepKind(
     "cacher.Get", COMPONENT, AUDIT_ID, (("key", "storageKey"),), before=("About to Get from storage",)
 )
@@ -85,13 +86,14 @@ def written(data: bytes, work: Awaitable[R]) -> Awaitable[R]:
 
 
 async def _written(recorder: Recorder, size: int, work: Awaitable[R]) -> R:
-    recorder.add_event("About to store object in database")
+    marks = recorder.marks
+    marks += ("About to store object in database", monotonic(), None)
     try:
         found = await work
     except StatusError as error:
         recorder.add_event("Write to database call failed", len=size, err=error.reason)
         raise
-    recorder.add_event("Write to database call succeeded", len=size)
+    marks += ("Write to database call succeeded", monotonic(), {"len": size})
     return found
 
 
@@ -112,9 +114,7 @@ async def serialized(
 ) -> Response:
     """Return the result of `answering`, awaited in the span of an encoder."""
     with recorder.begin(kind, {"mediaType": wanted.media}):
-        response = await answering
-        note_size(recorder, response)
-        return response
+        return await answering
 
 
 async def got(recorder: Recorder, version: str, reading: Awaitable[Item]) -> Item:
@@ -130,12 +130,3 @@ async def listed(recorder: Recorder, listing: Awaitable[Listing]) -> Listing:
         recorder.add_event("Filtered items", count=len(found.items))
         recorder.set("revision", found.revision)
         return found
-
-
-def note_size(recorder: Recorder, response: Response) -> None:
-    """Note the size of an answer that is complete."""
-    body = response.body
-    if isinstance(body, bytes):
-        recorder.note_written(len(body))
-    elif isinstance(body, list):
-        recorder.note_written(sum(map(len, body)))

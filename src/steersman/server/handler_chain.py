@@ -6,7 +6,7 @@ around them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from steersman.endpoints.filters.audit import with_audit
 from steersman.endpoints.filters.authentication import with_authentication
@@ -24,10 +24,11 @@ from steersman.endpoints.filters.origin import with_origin
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
-from steersman.endpoints.filters.tracing import entering, entering_with_user
+from steersman.endpoints.filters.tracing import enter, enter_with_user, kind_of_filter
 from steersman.endpoints.request import Filter
 from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
+from steersman.tracing.trace import StepKind
 
 
 class Layer(NamedTuple):
@@ -68,17 +69,29 @@ def plain(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
     return tuple(layer.filter for layer in stack)
 
 
-def traced(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
-    """Return the filters of traced requests: the same ones, each with a mark of its start."""
-    at = next(index for index, layer in enumerate(stack) if layer.name == "authentication") + 1
+_QUICK: Final = frozenset(
+    {"logging", "observation", "retryafter", "hsts", "goaway", "lifetime", "cors", "audit", "origin"}
+)
+"""Filters without a step of their own: their time belongs to the step before."""
+
+
+def traced(stack: tuple[Layer, ...]) -> tuple[tuple[Filter, ...], tuple[StepKind, ...]]:
+    """Return the filters of traced requests, with functions between them that note times, and the steps.
+
+    kube-apiserver has a span of the audit filter without an audit policy too.
+    """
     filters: list[Filter] = []
-    for index, layer in enumerate(stack):
-        if index == at:
-            filters.append(entering_with_user("audit"))  # kube-apiserver has this span without a policy too
-        if layer.name != "audit":
-            filters.append(entering(layer.name))
+    kinds: list[StepKind] = []
+    for layer in stack:
+        if layer.name not in _QUICK:
+            if kinds:  # the first one begins with the trace
+                filters.append(enter)
+            kinds.append(kind_of_filter(layer.name))
         filters.append(layer.filter)
-    return tuple(filters)
+        if layer.name == "authentication":
+            kinds.append(kind_of_filter("audit"))
+            filters.append(enter_with_user)
+    return (*filters, enter), tuple(kinds)
 
 
 def _with_seats(config: CompletedConfig) -> Filter:

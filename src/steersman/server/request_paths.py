@@ -26,7 +26,7 @@ from steersman.machinery.errors.status import StatusError, bad_request, too_many
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyWriter, Response
-from steersman.server.request_traces import PATH, RequestTraces
+from steersman.server.request_traces import PATH, RequestTraces, leave_out
 from steersman.server.server import Server
 from steersman.tracing.documents import document, summary
 from steersman.tracing.trace import Trace
@@ -55,6 +55,7 @@ def install_request_paths(server: Server, traces: RequestTraces) -> None:
 
 
 async def _requests(server: Server, traces: RequestTraces, request: Request) -> Response:
+    leave_out()
     try:
         matches = matcher(request.query)
     except StatusError as error:
@@ -68,6 +69,7 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
 
 
 async def _one(traces: RequestTraces, request: Request) -> Response:
+    leave_out()
     wanted = request.path.removeprefix(f"{PATH}/")
     found = traces.find(wanted)
     if found is None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.filters.lifetime import WaitGroup
-from steersman.endpoints.filters.tracing import Endings, traced_handler
+from steersman.endpoints.filters.tracing import Endings
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -252,7 +252,8 @@ class Server:
     def prepare_run(self) -> None:
         """Wrap all handlers in the filters."""
         stack = layers(self.config, self.lifecycle, self.requests, self.consistency_wait)
-        chains = Chains(chain(plain(stack), self.handle), chain(traced(stack), traced_handler(self.handle)))
+        filters, self.traces.filters = traced(stack)
+        chains = Chains(chain(plain(stack), self.handle), chain(filters, self.handle))
         endings = Endings(self.traces, self.config.fairness)
         self._handler = _front(chains, self.traces, endings, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
@@ -367,15 +368,13 @@ def _front(chains: Chains, traces: Readers, endings: Endings, threads: WorkerThr
 async def _traced(handle: Handler, endings: Endings, trace: Trace, request: Request) -> Response:
     """Return the answer to a request, whose steps are recorded in `trace`."""
     recording = record(trace)
+    request.trace, request.entered = trace, trace.entered
     try:
-        try:
-            response = await handle(request)
-        except StatusError as error:
-            response = error_response(request, error)
-        trace.note_answered()
+        response = await handle(request)
+    except StatusError as error:
+        response = error_response(request, error)
     except BaseException as error:
         trace.fail(error)
-        trace.note_answered()
         endings.abandon(trace, request)
         raise
     finally:

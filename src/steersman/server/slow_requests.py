@@ -30,6 +30,8 @@ class SlowRequests:
     """The reader of traces that logs slow requests. It is registered only while the log's level shows its lines."""
 
     least_seconds = _CONVERSION_SECONDS
+    wants_all = True
+    reads_spans = True
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers

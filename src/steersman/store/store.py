@@ -212,8 +212,10 @@ class Store(StoredObjects[T], WriteRules[T]):
             "group": resource.group,
             "resource": resource.plural,
         }
-        create, update = "Create etcd3", "GuaranteedUpdate etcd3"
-        return tuple(StepKind(name, COMPONENT, _AUDIT_ID, attributes=about) for name in (create, update))  # type: ignore[return-value]
+        return (
+            StepKind("Create etcd3", COMPONENT, _AUDIT_ID, attributes=about, first=("About to Encode",)),
+            StepKind("GuaranteedUpdate etcd3", COMPONENT, _AUDIT_ID, attributes=about),
+        )
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
@@ -224,8 +226,6 @@ class Store(StoredObjects[T], WriteRules[T]):
             meta.resource_version = ""
         if key is None:
             key = self.key(meta.namespace, meta.name)
-        if recorder is not None:
-            recorder.add_event("About to Encode")
         value = await self.encoded(ctx, obj)
         if recorder is not None:
             recorder.add_event("Encode succeeded", len=len(value))

@@ -18,7 +18,7 @@ def summary(trace: Trace) -> dict[str, Any]:
         "id": trace.id,
         "time": datetime.fromtimestamp(trace.unix, UTC).isoformat(timespec="microseconds")[:26] + "Z",
         "milliseconds": _milliseconds(trace.seconds),
-        **({} if trace.answered is None else trace.answered.line()),
+        **({} if trace.answered is None else trace.answered.line(trace)),
     }
 
 

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.tracing.trace import (
-    ANSWERED,
     END,
     FAILED,
     MARK,
     SERVER,
     SET,
-    WRITTEN,
-    Attribute,
     Branch,
+    Chosen,
     OuterEvent,
     Recorder,
     StepKind,
@@ -27,6 +25,7 @@ from steersman.tracing.trace import (
 Event = tuple[str, float, Mapping[str, Value]]
 """A moment within a step: its name, time and attributes."""
 _ROOT: Final = StepKind("")
+_HANDLER: Final = StepKind("handler", stays_open=True)
 
 
 class Step:
@@ -75,62 +74,73 @@ class Step:
 def steps_of(trace: Trace) -> list[Step]:
     """Return the steps of an ended trace in the order of their starts: the first one is the root, which has no name."""
     root = Step(trace, None, _ROOT, trace.began, {})
-    root.ended = trace.ended
+    root.ended = trace.answered_at or trace.ended
     found = [root]
-    _read(trace, trace, root, found)
-    if trace.answered is not None:
-        for step in found:
-            if step.kind.is_filter:
-                step.attributes = {**trace.answered.of_filter(step.name), **step.attributes}
+    _read(trace, trace, root, found, _waiting(trace))
     found.sort(key=lambda each: each.began)
+    root.ended = trace.ended
     return found
 
 
-def _read(trace: Trace, recorder: Recorder, top: Step, found: list[Step]) -> None:
+def _waiting(trace: Trace) -> list[tuple[float, StepKind]]:
+    """Return the starts of the filters and the handler, the last one first."""
+    if not trace.filters:
+        return []
+    handler = _HANDLER if trace.answered is None else trace.answered.handler
+    waiting: list[tuple[float, StepKind]] = []
+    for kind, at in zip((*trace.filters, handler), trace.entered, strict=False):
+        if kind.name == "audit" and trace.span is not None:
+            waiting.append((at, trace.span))
+        waiting.append((at, kind))
+    return waiting[::-1]
+
+
+def _read(
+    trace: Trace, recorder: Recorder, top: Step, found: list[Step], waiting: list[tuple[float, StepKind]]
+) -> None:
     """Append the steps of a recorder, which are below `top`, to `found`."""
     marks, opened = recorder.marks, [top]
+
+    def open_until(at: float) -> None:
+        while waiting and waiting[-1][0] <= at:
+            began, kind = waiting.pop()
+            opened.append(_begun(trace, opened[-1], kind, began, {}))
+            found.append(opened[-1])
+
     for operation, at, value in zip(marks[::MARK], marks[1::MARK], marks[2::MARK], strict=True):
+        if waiting and isinstance(at, float):
+            open_until(at)
         step = opened[-1]
         if isinstance(operation, StepKind):
-            opened.append(_begun(trace, step, operation, at, value or {}))
+            if operation.follows:
+                _end(opened.pop(), at)
+            opened.append(_begun(trace, opened[-1], operation, at, value or {}))
             found.append(opened[-1])
         elif operation is END:
-            if len(opened) > 1:
+            if not step.kind.stays_open and step is not top:
                 _end(opened.pop(), at)
         elif isinstance(operation, Branch):
             branched = Step(trace, step, operation.kind, operation.began, operation.attributes)
             branched.id, branched.ended = operation.id, operation.ended or trace.ended
             found.append(branched)
-            _read(trace, operation, branched, found)
-        elif operation is ANSWERED:
-            while len(opened) > 1:
-                _end(opened.pop(), at)
+            _read(trace, operation, branched, found, [])
         elif operation is SET:
             step.attributes[at] = cut(value)
         elif operation is FAILED:
             step.failed = True
             if value:
                 step.attributes.setdefault("error", value)
+        elif isinstance(operation, Chosen):
+            if step.name == operation.step:  # the innermost union notes first
+                step.attributes.setdefault(operation.attribute, getattr(at, "name", type(at).__name__))
+        elif isinstance(operation, OuterEvent):
+            outer = (each for each in reversed(opened) if each.name == operation.step)
+            next(outer, step).add_event(operation.name, at)
         else:
-            _note(opened, operation, at, value)
-    for step in opened[1:]:
-        step.ended = top.ended
-
-
-def _note(opened: list[Step], operation: Any, at: float, value: Any) -> None:
-    """Add the event or the attribute of a mark."""
-    step = opened[-1]
-    if operation is WRITTEN:
-        for name in ("About to start writing response", "Write call succeeded"):
-            step.add_event(name, at, {"size": value})
-    elif isinstance(operation, Attribute):
-        if step.name == operation.step:
-            step.attributes.setdefault(operation.name, cut(value))  # the innermost union notes first
-    elif isinstance(operation, OuterEvent):
-        outer = (each for each in reversed(opened) if each.name == operation.step)
-        next(outer, step).add_event(operation.name, at)
-    else:
-        step.add_event(operation, at, value)
+            step.add_event(operation, at, value)
+    open_until(top.ended)
+    while len(opened) > 1:
+        _end(opened.pop(), top.ended)
 
 
 def _begun(trace: Trace, parent: Step, kind: StepKind, at: float, attributes: Mapping[str, Any]) -> Step:
@@ -144,11 +154,19 @@ def _begun(trace: Trace, parent: Step, kind: StepKind, at: float, attributes: Ma
         step.attributes[name] = cut(trace.facts.get(fact, ""))
     for event in kind.before:
         parent.add_event(event, at)
+    for event in kind.first:
+        step.add_event(event, at)
     return step
 
 
 def _end(step: Step, at: float) -> None:
+    kind = step.kind
     step.ended = at
-    if step.parent is not None and (step.kind.after_failure or not step.failed):
-        for event in step.kind.after:
+    if kind.is_filter and step.trace.answered is not None:
+        step.attributes = {**step.trace.answered.of_filter(step.trace, kind.name), **step.attributes}
+    if kind.encodes and not step.failed and step.trace.answered is not None and not step.trace.answered_at:
+        for event in ("About to start writing response", "Write call succeeded"):
+            step.add_event(event, at, {"size": step.trace.answered.size or 0})
+    if step.parent is not None and (kind.after_failure or not step.failed):
+        for event in kind.after:
             step.parent.add_event(event, at)

@@ -68,7 +68,8 @@ class StepKind(Struct, frozen=True, eq=False):
     steps. A step that `stays_open` is a filter's or a handler's: all later ones are within it, until the request is
     answered. `shared` are attributes that only spans have, `derived` are attributes that every reader sees; both are
     facts about the request. `before` and `after` are events of the enclosing step next to this one; the ones after
-    are left out for a step that has failed, unless `after_failure`.
+    are left out for a step that has failed, unless `after_failure`. `first` are events at the start of the step. A step
+    that `encodes` an answer has events with the size of the answer. A step that `follows` ends the open one.
     """
 
     name: str
@@ -77,16 +78,21 @@ class StepKind(Struct, frozen=True, eq=False):
     derived: Pairs = ()
     attributes: Mapping[str, Value] = {}
     before: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     after_failure: bool = False
     stays_open: bool = False
     is_filter: bool = False
+    encodes: bool = False
+    follows: bool = False
 
 
-class Attribute(Struct, frozen=True):
-    """Operation of a mark that sets an attribute of the open step, if that is `step`."""
+class Chosen(Struct, frozen=True):
+    """Operation of a mark that has, in place of the time, the object that a union of authorizers or authenticators has
+    chosen. Its type is an attribute of the open step, if that is `step`.
+    """
 
-    name: str
+    attribute: str
     step: str
 
 
@@ -99,23 +105,19 @@ class OuterEvent(Struct, frozen=True):
 
 END: Final = object()
 """Operation of a mark that ends the open step."""
-ANSWERED: Final = object()
-"""Operation of a mark that ends all open steps, as there is an answer."""
-WRITTEN: Final = object()
-"""Operation of a mark with the size of an answer."""
 FAILED: Final = object()
 """Operation of a mark with the reason of an error that has passed the open step."""
 SET: Final = object()
 """Operation of a mark that sets an attribute of the open step; it has the name instead of the time."""
 
 
-class Recorder:
-    """Marks of steps that follow each other or nest, and the context manager that ends the open step."""
+class Recorder(Struct, eq=False):
+    """Marks of steps that follow each other or nest, and the context manager that ends the open step.
 
-    __slots__ = ("marks",)
+    Code on the hottest paths appends the marks itself.
+    """
 
-    def __init__(self) -> None:
-        self.marks: list[Any] = []
+    marks: list[Any] = []
 
     @property
     def trace(self) -> Trace:
@@ -159,9 +161,10 @@ class Recorder:
         if len(self.marks) < _FULL:
             self.marks += (SET, name, value)
 
-    def set_at(self, attribute: Attribute, value: Any) -> None:
-        """Set an attribute of the open step, if its name is that of the attribute's step."""
-        self._mark(attribute, value)
+    def fail_open(self, error: BaseException) -> None:
+        """Note an error at the open step, and end the step."""
+        self.fail(error)
+        self._mark(END, None)
 
     def add_event(self, name: str, /, **attributes: Value) -> None:
         """Add an event of the open step at this moment."""
@@ -175,32 +178,20 @@ class Recorder:
         """Add an event of an enclosing step at this moment."""
         self._mark(event, None)
 
-    def note_written(self, size: int) -> None:
-        """Note that an answer of `size` bytes is written."""
-        self._mark(WRITTEN, size)
-
-    def note_answered(self) -> None:
-        """Note that there is an answer, whose body may still be produced."""
-        self._mark(ANSWERED, None)
-
     def _mark(self, operation: object, value: Any) -> None:
         if len(self.marks) < _FULL:
             self.marks += (operation, _now(), value)
 
 
-class Branch(Recorder):
+class Branch(Recorder, eq=False, kw_only=True):
     """A step with marks of its own, as it may run beside others. `id` is its span id, `ended` is 0 while it is open."""
 
-    __slots__ = ("_trace", "attributes", "began", "ended", "id", "kind")
-
-    def __init__(self, trace: Trace, kind: StepKind, attributes: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._trace: Trace | None = trace
-        self.kind: Final = kind
-        self.attributes: Final = attributes
-        self.id: Final = new_span_id()
-        self.began: Final = _now()
-        self.ended = 0.0
+    kind: StepKind
+    attributes: Mapping[str, Any]
+    id: int
+    began: float
+    ended: float = 0.0
+    _trace: Trace | None = None
 
     @property
     def trace(self) -> Trace:
@@ -238,73 +229,66 @@ class Branching:
 
 
 class Answered(Protocol):
-    """The facts about an answered request, as references to what the request has had. `path` is that of its URL."""
+    """The facts about an answered request, as references to what the request has had."""
 
     @property
-    def path(self) -> str:
-        """The path of the URL, which may be cut."""
+    def id(self) -> str:
+        """The request's audit ID."""
         ...
 
-    def line(self) -> dict[str, Any]:
+    @property
+    def size(self) -> int | None:
+        """The bytes of the answer's body; None if they are not known."""
+        ...
+
+    @property
+    def handler(self) -> StepKind:
+        """The step of the request's handler."""
+        ...
+
+    def line(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that every reader sees, by name."""
         ...
 
-    def span_facts(self) -> dict[str, Any]:
+    def span_facts(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that only spans need, by name."""
         ...
 
-    def of_filter(self, name: str) -> dict[str, Any]:
+    def of_filter(self, trace: Trace, name: str) -> dict[str, Any]:
         """Return the attributes of a filter's step."""
         ...
 
 
-class Trace(Recorder):
+class Trace(Recorder, eq=False):
     """The record of one request: its marks, and the facts about the whole request.
 
-    `id` is the request's audit ID, "" until it is known. `object_name` is the name of a created object. `error` is the
-    last error that has passed a step. `unix` is the start in seconds since 1970. `answered` is set at the end of the
-    request. `user` is the authenticated user, before impersonation. `is_unchanged` is True for a write that has changed
-    nothing. `propagated` is the trace context that the client sent. `sampling` is None unless traces are exported.
-    `span_id` is the id of the request's own span.
+    `unix` is the start in seconds since 1970. `filters` are the steps of the filters, and `entered` are the times at
+    which they and the handler began, in this order. `propagated` is the trace context that the client sent. `answered`
+    is set at the end of the request. `answered_at` is the time at which the handler returned, 0 for an answer without a
+    long body. `object_name` is the name of a created object. `user` is the authenticated user, before impersonation.
+    `is_unchanged` is True for a write that has changed nothing. `error` is the last error that has passed a step.
+    `sampling` is None unless traces are exported. `span_id` is the id of the request's own span, `span` its declaration.
     """
 
-    __slots__ = (
-        "_facts",
-        "answered",
-        "began",
-        "branch_count",
-        "dropped",
-        "ended",
-        "error",
-        "id",
-        "is_unchanged",
-        "object_name",
-        "propagated",
-        "readers",
-        "sampling",
-        "span_id",
-        "unix",
-        "user",
-    )
-
-    def __init__(self, propagated: Propagated | None = None) -> None:
-        self.marks = []
-        self.id = ""
-        self.object_name = ""
-        self.unix: Final = time.time()
-        self.answered: Answered | None = None
-        self.user: Any = None
-        self.is_unchanged = False
-        self.propagated = propagated
-        self.sampling: Sampling | None = None
-        self.span_id = 0
-        self.readers: tuple[Any, ...] = ()
-        self.dropped = 0
-        self.branch_count = 0
-        self.error: BaseException | None = None
-        self._facts: dict[str, Any] | None = None
-        self.ended = 0.0
-        self.began: Final = _now()
+    began: float = 0.0
+    unix: float = 0.0
+    propagated: Propagated | None = None
+    readers: tuple[Any, ...] = ()
+    filters: tuple[StepKind, ...] = ()
+    entered: list[float] = []
+    ended: float = 0.0
+    answered_at: float = 0.0
+    answered: Answered | None = None
+    object_name: str = ""
+    user: Any = None
+    is_unchanged: bool = False
+    error: BaseException | None = None
+    sampling: Sampling | None = None
+    span_id: int = 0
+    span: StepKind | None = None
+    dropped: int = 0
+    branch_count: int = 0
+    _facts: dict[str, Any] | None = None
 
     @property
     def trace(self) -> Trace:
@@ -312,11 +296,17 @@ class Trace(Recorder):
         return self
 
     @property
+    def id(self) -> str:
+        """The request's audit ID, "" until it is answered."""
+        return "" if self.answered is None else self.answered.id
+
+    @property
     def facts(self) -> dict[str, Any]:
         """All facts about an answered request, computed at the first use."""
         if self._facts is None:
             answered = self.answered
-            self._facts = {} if answered is None else {"id": self.id, **answered.line(), **answered.span_facts()}
+            line = {} if answered is None else {"id": self.id, **answered.line(self)}
+            self._facts = line if answered is None else {**line, **answered.span_facts(self)}
         return self._facts
 
     @property
@@ -339,8 +329,9 @@ class Trace(Recorder):
 
     def end(self) -> None:
         """End the trace at this moment."""
-        self.error = None  # its traceback refers to frames
         self.ended = _now()
+        if self.error is not None:
+            self.error = None  # its traceback refers to frames
 
 
 class Unrecorded:
@@ -390,7 +381,8 @@ def branch(kind: StepKind, attributes: Mapping[str, Any]) -> Branching | Unrecor
         trace.dropped += 1
         return UNRECORDED
     trace.branch_count += 1
-    return Branching(parent, Branch(trace, kind, attributes))
+    made = Branch(kind=kind, attributes=attributes, id=new_span_id(), began=_now(), _trace=trace)
+    return Branching(parent, made)
 
 
 async def _recorded(recorder: Recorder, kind: StepKind, work: Awaitable[R]) -> R:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import get_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import ANSWER, GET, note_size
+from steersman.endpoints.spans import ANSWER_GOT, GET
 from steersman.net.message import Response
 from steersman.rest.capabilities import Getter
-from steersman.tracing.trace import current_recorder
+from steersman.tracing.trace import END, current_recorder
 from steersman.work.offloading import offload_if
 
 
@@ -25,9 +27,14 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
     recorder = current_recorder()
     if recorder is None:
         return await item_response(scope, request, await reading, wanted)
-    with recorder.begin(GET, {"resource-version": version}):
+    marks = recorder.marks
+    try:
+        marks += (GET, monotonic(), {"resource-version": version})
         item = await reading
-    with recorder.begin(ANSWER, {"mediaType": wanted.media}):
+        marks += (ANSWER_GOT, monotonic(), {"mediaType": wanted.media})
         response = await item_response(scope, request, item, wanted)
-        note_size(recorder, response)
-        return response
+        marks += (END, monotonic(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
+    return response
