@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -22,7 +23,7 @@ from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
-from steersman.tracing.trace import Recorder, StepKind, current_recorder
+from steersman.tracing.trace import END, Recorder, StepKind, current_recorder
 from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
@@ -171,6 +172,8 @@ class Plugin:
     subresources: frozenset[str] | None = None
     """Subresources that the plugin handles, None for all; "" is the object itself."""
     mutates: bool = False
+    changes: bool = True
+    """True if `admit` may change the object, and not only look at it."""
     validates: bool = False
     _subscribers: tuple[Callable[[], None], ...] = ()
 
@@ -219,7 +222,8 @@ class _Steps(NamedTuple):
 
     admit: tuple[_Method, ...]
     validate: tuple[_Method, ...]
-    admissions: tuple[StepKind, ...]
+    admissions: tuple[tuple[StepKind, bool], ...]
+    """The steps, each with True if the plugin may change the object."""
     validations: tuple[StepKind, ...]
 
 
@@ -229,14 +233,23 @@ def _step_kinds(plugins: Iterable[Plugin], phase: str) -> tuple[StepKind, ...]:
 
 async def _admit_in_steps(recorder: Recorder, steps: _Steps, attributes: Attributes) -> None:
     """Call the plugins, each in a step with the paths of the fields that it has changed."""
-    before = document(attributes.obj)
-    for kind, admit in zip(steps.admissions, steps.admit, strict=True):
-        with recorder.begin(kind):
+    before: bytes | None = None
+    marks, is_first = recorder.marks, True
+    try:
+        for (kind, changes), admit in zip(steps.admissions, steps.admit, strict=True):
+            if changes and is_first:
+                before, is_first = document(attributes.obj), False
+            marks += (kind, monotonic(), None)
             await admit(attributes)
-            after = document(attributes.obj)
-            if after != before and before is not None and after is not None:
-                recorder.set("changed", Changes(before, after))
-            before = after
+            if changes:
+                after = document(attributes.obj)
+                if after != before and before is not None and after is not None:
+                    recorder.set("changed", Changes(before, after))
+                before = after
+            marks += (END, monotonic(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
 
 
 class Chain:
@@ -306,7 +319,7 @@ class Chain:
         steps = _Steps(
             tuple(each.admit for each in mutating),
             tuple(each.validate for each in validating),
-            _step_kinds(mutating, "admit"),
+            tuple(zip(_step_kinds(mutating, "admit"), [each.changes for each in mutating], strict=True)),
             _step_kinds(validating, "validate"),
         )
         self._steps.keep(writes, steps)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from steersman.authentication.user import UserInfo
     from steersman.authorization.interface import Verdict
     from steersman.flowcontrol.fairness import Flow
+    from steersman.flowcontrol.queue_set import Ticket
 
 _TOLD: Final = frozenset({"create", "update", "patch", "delete"})
 """Verbs of writes to one object."""
@@ -74,8 +75,7 @@ class AnsweredRequest(Struct, gc=False):
     code: int
     size: int | None
     flow: Flow | None
-    seats: int
-    queue_seconds: float
+    ticket: Ticket | None
     verdict: Verdict | None
     details: Details
 
@@ -137,9 +137,11 @@ class AnsweredRequest(Struct, gc=False):
             is_same = self.user is None or trace.user is None or self.user.name == trace.user.name
             return {} if is_same else _about_user(self.user)
         if name == "priorityandfairness" and (flow := self.flow) is not None:
-            found = {"flowSchema": flow.schema, "priorityLevel": flow.level.name, "seats": self.seats}
-            if self.queue_seconds >= 0.0:
-                found["queueSeconds"] = round(self.queue_seconds, 6)
+            found: dict[str, Any] = {"flowSchema": flow.schema, "priorityLevel": flow.level.name}
+            if (ticket := self.ticket) is not None:
+                found["seats"] = ticket.initial
+                if ticket.started >= 0.0:
+                    found["queueSeconds"] = round(max(ticket.started - ticket.arrived, 0.0), 6)
             return {**found, "watchers": self.details.watchers} if self.action.verb in _TOLD else found
         if name == "authorization" and (verdict := self.verdict) is not None:
             return {"decision": verdict.decision.value, "reason": cut(verdict.reason)}
@@ -154,7 +156,7 @@ def _about_user(user: UserInfo | None) -> dict[str, Any]:
 
 
 def answered(
-    trace: Trace, fairness: Fairness | None, request: Request, code: int, size: int | None, *, reads_spans: bool
+    trace: Trace, fairness: Fairness | None, request: Request, code: int, size: int | None, reads_spans: bool
 ) -> AnsweredRequest:
     """Return the facts about an answered request. Every request passes here while traces are read: this code avoids
     calls where it can.
@@ -165,21 +167,13 @@ def answered(
         user = request.user
     except AttributeError:
         pass  # the path was unintelligible, or the request not authenticated
-    http = request.http
+    http, flow = request.http, request.flow
     path, uid, agent = request.path, request.audit_id, request.headers.get("user-agent", "")
     if len(path) + len(uid) + len(agent) > _MANY:
         path, uid, agent = str(cut(path)), str(cut(uid)), str(cut(agent))
-    details, seats, queued, flow = _NO_DETAILS, 1, -1.0, request.flow
-    if reads_spans or action.verb != "get":
-        details = _details(fairness, request, action, reads_spans=reads_spans)
-    if flow is not None and (ticket := request.ticket) is not None:
-        seats = ticket.initial
-        if ticket.started >= 0.0:
-            queued = ticket.started - ticket.arrived
-    method, verdict = request.method, request.verdict
     return AnsweredRequest(
         uid,
-        method,
+        request.method,
         path,
         action,
         user,
@@ -189,14 +183,13 @@ def answered(
         code,
         size,
         flow,
-        seats,
-        queued,
-        verdict,
-        details,
+        None if flow is None else request.ticket,
+        request.verdict,
+        _details(fairness, request, action, reads_spans) if reads_spans or action.verb != "get" else _NO_DETAILS,
     )
 
 
-def _details(fairness: Fairness | None, request: Request, action: Action, *, reads_spans: bool) -> Details:
+def _details(fairness: Fairness | None, request: Request, action: Action, reads_spans: bool) -> Details:
     verb = action.verb
     watchers, limited = 0, False
     if verb == "list":

@@ -5,6 +5,7 @@ Errors have the texts of k8s.io/apimachinery's `runtime` decoders as clients of 
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -99,7 +100,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
         raise plain_internal(str(error)) from None
     scope.shared.metrics.received(request.action, len(data))
     if (recorder := current_recorder()) is not None:
-        recorder.add_event("limitedReadBody succeeded", len=len(data))
+        recorder.marks += ("limitedReadBody succeeded", monotonic(), {"len": len(data)})
     return data
 
 

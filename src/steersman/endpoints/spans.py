@@ -12,8 +12,19 @@ from steersman.endpoints.negotiation import Representation
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.net.message import Response
-from steersman.rest.capabilities import Item, Listing
-from steersman.tracing.trace import COMPONENT, OuterEvent, Pairs, Recorder, StepKind, current_recorder, cut
+from steersman.rest.capabilities import Listing
+from steersman.tracing.trace import (
+    COMPONENT,
+    END,
+    SET,
+    OuterEvent,
+    Pairs,
+    Recorder,
+    StepKind,
+    current_recorder,
+    cut,
+    recorded,
+)
 
 R = TypeVar("R")
 
@@ -106,27 +117,18 @@ def storage_key(action: Action) -> str:
 def in_serialization(wanted: Representation, answering: Awaitable[Response]) -> Awaitable[Response]:
     """Return `answering`, which encodes an object, in the span of an encoder if the request is traced."""
     recorder = current_recorder()
-    return answering if recorder is None else serialized(recorder, ANSWER, wanted, answering)
-
-
-async def serialized(
-    recorder: Recorder, kind: StepKind, wanted: Representation, answering: Awaitable[Response]
-) -> Response:
-    """Return the result of `answering`, awaited in the span of an encoder."""
-    with recorder.begin(kind, {"mediaType": wanted.media}):
-        return await answering
-
-
-async def got(recorder: Recorder, version: str, reading: Awaitable[Item]) -> Item:
-    """Return the result of `reading`, awaited in the span of a read of one object from the cache."""
-    with recorder.begin(GET, {"resource-version": version}):
-        return await reading
+    return answering if recorder is None else recorded(recorder, ANSWER, answering, {"mediaType": wanted.media})
 
 
 async def listed(recorder: Recorder, listing: Awaitable[Listing]) -> Listing:
     """Return the result of `listing`, awaited in the span of a list from the cache."""
-    with recorder.begin(LIST):
+    marks = recorder.marks
+    try:
+        marks += (LIST, monotonic(), None)
         found = await listing
-        recorder.add_event("Filtered items", count=len(found.items))
-        recorder.set("revision", found.revision)
-        return found
+        marks += ("Filtered items", monotonic(), {"count": len(found.items)}, SET, "revision", found.revision)
+        marks += (END, monotonic(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
+    return found

@@ -75,21 +75,25 @@ _QUICK: Final = frozenset(
 """Filters without a step of their own: their time belongs to the step before."""
 
 
-def traced(stack: tuple[Layer, ...]) -> tuple[tuple[Filter, ...], tuple[StepKind, ...]]:
-    """Return the filters of traced requests, with functions between them that note times, and the steps.
+def traced(stack: tuple[Layer, ...]) -> tuple[tuple[Filter, ...], tuple[tuple[StepKind, ...], ...]]:
+    """Return the filters of traced requests, with functions between them that note times, and the steps that begin at
+    each of these times.
 
-    kube-apiserver has a span of the audit filter without an audit policy too.
+    kube-apiserver has a span of the audit filter without an audit policy too; it begins with the next filter then.
     """
     filters: list[Filter] = []
-    kinds: list[StepKind] = []
+    kinds: list[tuple[StepKind, ...]] = []
     for layer in stack:
         if layer.name not in _QUICK:
-            if kinds:  # the first one begins with the trace
-                filters.append(enter)
-            kinds.append(kind_of_filter(layer.name))
+            kind = kind_of_filter(layer.name)
+            if filters and filters[-1] is enter_with_user:
+                kinds[-1] += (kind,)
+            else:
+                kinds.append((kind,))
+                filters += [enter] if len(kinds) > 1 else []  # the first one begins with the trace
         filters.append(layer.filter)
         if layer.name == "authentication":
-            kinds.append(kind_of_filter("audit"))
+            kinds.append((kind_of_filter("audit"),))
             filters.append(enter_with_user)
     return (*filters, enter), tuple(kinds)
 

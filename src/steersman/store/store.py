@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import cached_property, partial
+from time import monotonic
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
@@ -47,7 +48,7 @@ from steersman.store.storage_errors import available, committed, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
-from steersman.tracing.trace import COMPONENT, Recorder, StepKind, current_recorder, in_step
+from steersman.tracing.trace import COMPONENT, END, SET, Recorder, StepKind, current_recorder, in_step
 from steersman.work.offloading import mark_large, offload
 
 T = TypeVar("T")
@@ -180,9 +181,8 @@ class Store(StoredObjects[T], WriteRules[T]):
             await in_step(_VALIDATION, offload(self.before_create, ctx, obj))
             if check is not None:
                 await check(obj)
-            committing = self._commit_create(ctx, obj, key)
             recorder = current_recorder()
-            item = await (committing if recorder is None else self._created(recorder, obj, key, committing))
+            item = await (self._commit_create if recorder is None else self._created)(ctx, obj, key)
             stored = not ctx.dry_run
             return item
         except StatusError as error:
@@ -193,15 +193,22 @@ class Store(StoredObjects[T], WriteRules[T]):
             if settle is not None:
                 await _await_hook(settle(stored))
 
-    async def _created(self, recorder: Recorder, obj: T, key: str | None, committing: Awaitable[Item]) -> Item:
-        """Return the result of `committing`, awaited in the span of a creation."""
+    async def _created(self, ctx: Context, obj: T, key: str | None) -> Item:
+        """Create an object in the span of a creation."""
+        recorder = current_recorder()
+        assert recorder is not None
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        key = (key or self.key(meta.namespace, meta.name)).removeprefix(KEYS)
-        with recorder.begin(self._spans[0], {"key": key}):
-            item = await committing
+        key = key or self.key(meta.namespace, meta.name)
+        marks = recorder.marks
+        try:
+            marks += (self._spans[0], monotonic(), {"key": key.removeprefix(KEYS)})
+            item = await self._commit_create(ctx, obj, key)
             recorder.trace.object_name = meta.name
-            recorder.set("revision", item.revision)
-            return item
+            marks += (SET, "revision", item.revision, END, monotonic(), None)
+        except BaseException as error:
+            recorder.fail_open(error)
+            raise
+        return item
 
     @cached_property
     def _spans(self) -> tuple[StepKind, StepKind]:
@@ -228,7 +235,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             key = self.key(meta.namespace, meta.name)
         value = await self.encoded(ctx, obj)
         if recorder is not None:
-            recorder.add_event("Encode succeeded", len=len(value))
+            recorder.marks += ("Encode succeeded", monotonic(), {"len": len(value)})
         if ctx.dry_run:
             if await self._is_there(key):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))

@@ -46,8 +46,8 @@ class Readers:
 
     def __init__(self) -> None:
         self.registered: tuple[Reader, ...] = ()
-        self.filters: tuple[StepKind, ...] = ()
-        """Steps of the filters that traced requests pass."""
+        self.filters: tuple[tuple[StepKind, ...], ...] = ()
+        """Steps of the filters that traced requests pass (see `Trace`)."""
         self.least_seconds = math.inf
         """Duration below which no reader needs a trace."""
         self.reads_spans = False

@@ -88,10 +88,10 @@ def _waiting(trace: Trace) -> list[tuple[float, StepKind]]:
         return []
     handler = _HANDLER if trace.answered is None else trace.answered.handler
     waiting: list[tuple[float, StepKind]] = []
-    for kind, at in zip((*trace.filters, handler), trace.entered, strict=False):
-        if kind.name == "audit" and trace.span is not None:
+    for kinds, at in zip((*trace.filters, (handler,)), trace.entered, strict=False):
+        if kinds[0].name == "audit" and trace.span is not None:
             waiting.append((at, trace.span))
-        waiting.append((at, kind))
+        waiting += [(at, kind) for kind in kinds]
     return waiting[::-1]
 
 

@@ -114,7 +114,7 @@ SET: Final = object()
 class Recorder(Struct, eq=False):
     """Marks of steps that follow each other or nest, and the context manager that ends the open step.
 
-    Code on the hottest paths appends the marks itself.
+    Code on the hottest paths appends its marks itself. A step that has begun so must end so, also after an error.
     """
 
     marks: list[Any] = []
@@ -164,7 +164,7 @@ class Recorder(Struct, eq=False):
     def fail_open(self, error: BaseException) -> None:
         """Note an error at the open step, and end the step."""
         self.fail(error)
-        self._mark(END, None)
+        self.marks += (END, _now(), None)
 
     def add_event(self, name: str, /, **attributes: Value) -> None:
         """Add an event of the open step at this moment."""
@@ -262,19 +262,20 @@ class Answered(Protocol):
 class Trace(Recorder, eq=False):
     """The record of one request: its marks, and the facts about the whole request.
 
-    `unix` is the start in seconds since 1970. `filters` are the steps of the filters, and `entered` are the times at
-    which they and the handler began, in this order. `propagated` is the trace context that the client sent. `answered`
-    is set at the end of the request. `answered_at` is the time at which the handler returned, 0 for an answer without a
-    long body. `object_name` is the name of a created object. `user` is the authenticated user, before impersonation.
-    `is_unchanged` is True for a write that has changed nothing. `error` is the last error that has passed a step.
-    `sampling` is None unless traces are exported. `span_id` is the id of the request's own span, `span` its declaration.
+    `unix` is the start in seconds since 1970. `filters` are the steps of the filters, those that begin at the same time
+    together, and `entered` are the times at which they and the handler began, in this order. `propagated` is the trace
+    context that the client sent. `answered` is set at the end of the request. `answered_at` is the time at which the
+    handler returned an answer whose body is produced later, else 0. `object_name` is the name of a created object.
+    `user` is the authenticated user, before impersonation. `is_unchanged` is True for a write that has changed nothing.
+    `error` is the last error that has passed a step. `sampling` is None unless traces are exported. `span_id` is the id
+    of the request's own span, `span` its declaration.
     """
 
     began: float = 0.0
     unix: float = 0.0
     propagated: Propagated | None = None
     readers: tuple[Any, ...] = ()
-    filters: tuple[StepKind, ...] = ()
+    filters: tuple[tuple[StepKind, ...], ...] = ()
     entered: list[float] = []
     ended: float = 0.0
     answered_at: float = 0.0
@@ -326,12 +327,6 @@ class Trace(Recorder, eq=False):
                 found += len(marks)
                 waiting += [each for each in marks[::MARK] if isinstance(each, Branch)]
         return found // MARK
-
-    def end(self) -> None:
-        """End the trace at this moment."""
-        self.ended = _now()
-        if self.error is not None:
-            self.error = None  # its traceback refers to frames
 
 
 class Unrecorded:
@@ -385,15 +380,25 @@ def branch(kind: StepKind, attributes: Mapping[str, Any]) -> Branching | Unrecor
     return Branching(parent, made)
 
 
-async def _recorded(recorder: Recorder, kind: StepKind, work: Awaitable[R]) -> R:
-    with recorder.begin(kind):
-        return await work
+async def recorded(
+    recorder: Recorder, kind: StepKind, work: Awaitable[R], attributes: Mapping[str, Value] | None = None
+) -> R:
+    """Return the result of `work`, awaited in a step."""
+    marks = recorder.marks
+    try:
+        marks += (kind, _now(), attributes)
+        result = await work
+        marks += (END, _now(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
+    return result
 
 
 def in_step(kind: StepKind, work: Awaitable[R]) -> Awaitable[R]:
     """Return `work`, in a step if the request is traced."""
     recorder = _current.get()
-    return work if recorder is None else _recorded(recorder, kind, work)
+    return work if recorder is None else recorded(recorder, kind, work)
 
 
 def call_span(method: str, **attributes: Value) -> Branching | Unrecorded:

@@ -109,7 +109,9 @@ class Endings:
 
     def _end(self, trace: Trace, request: Request, code: int, size: int | None) -> None:
         readers = self._readers
-        trace.end()
-        if trace.ended - trace.began >= readers.least_seconds:
-            trace.answered = answered(trace, self._fairness, request, code, size, reads_spans=readers.reads_spans)
+        trace.ended = ended = monotonic()
+        if trace.error is not None:
+            trace.error = None  # its traceback refers to frames
+        if ended - trace.began >= readers.least_seconds:
+            trace.answered = answered(trace, self._fairness, request, code, size, readers.reads_spans)
             readers.end(trace)

@@ -8,10 +8,10 @@ from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import ENCODE, listed, serialized
+from steersman.endpoints.spans import ENCODE, listed
 from steersman.net.message import Response
 from steersman.rest.capabilities import Lister
-from steersman.tracing.trace import current_recorder
+from steersman.tracing.trace import current_recorder, recorded
 
 
 async def list_(scope: Scope[Lister], request: Request) -> Response:
@@ -25,4 +25,5 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
     if recorder is None:
         return await list_response(scope, request, await listing, wanted)
     found = await listed(recorder, listing)
-    return await serialized(recorder, ENCODE, wanted, list_response(scope, request, found, wanted))
+    answering = list_response(scope, request, found, wanted)
+    return await recorded(recorder, ENCODE, answering, {"mediaType": wanted.media})
