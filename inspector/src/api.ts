@@ -17,7 +17,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Accept header of lists and watches with the columns that kubectl prints. */
 export const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+/** Accept header of lists without specs and statuses. */
+export const METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const HEADER = { "x-steersman-inspector": "1" };
 const API = "/k8s";
 

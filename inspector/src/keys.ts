@@ -1,5 +1,5 @@
 /** Keyboard: `g c` goes to a view, `/` to the filter, `?` to the help. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAddress, go } from "./router";
 
 export const VIEWS = [
@@ -43,4 +43,28 @@ export function useKeys(help: () => void): void {
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
   }, [help]);
+}
+
+const STEPS: Readonly<Record<string, number>> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: 20, PageUp: -20 };
+
+/** Return the row that the keyboard has selected, -1 at first; Enter calls `open` with it. */
+export function useRowKeys(count: number, open: (index: number) => void): number {
+  const [selected, setSelected] = useState(-1);
+  const latest = useRef({ count, open, selected });
+  latest.current = { count, open, selected };
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
+      const { count, open, selected } = latest.current;
+      const step = STEPS[event.key];
+      if (step && count) {
+        event.preventDefault();
+        setSelected(Math.max(0, Math.min(count - 1, selected + step)));
+      } else if (event.key === "Enter" && selected >= 0 && !target.closest("a, button, summary")) open(selected);
+    };
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  }, []);
+  return selected;
 }

@@ -6,6 +6,8 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { ApiError, request } from "./api";
 import { channel, type Connection } from "./channel";
 import { discover, type Kind } from "./discovery";
+import { cut } from "./format";
+import { Dialog } from "./dialog";
 import { useKeys, VIEWS } from "./keys";
 import { Kinds } from "./kinds";
 import { Namespaces } from "./namespaces";
@@ -50,7 +52,7 @@ function App() {
         )}
         {help && <Help close={() => setHelp(false)} />}
         <main id="main" tabIndex={-1}>
-          {view === "objects" ? <ObjectsView /> : view === "why" ? <WhyView /> : view === "requests" ? <RequestsView /> : view === "time" ? <TimeView /> : view === "cluster" ? <ClusterView /> : <p class="error">There is no view {view}.</p>}
+          {view === "objects" ? <ObjectsView /> : view === "why" ? <WhyView /> : view === "requests" ? <RequestsView /> : view === "time" ? <TimeView /> : view === "cluster" ? <ClusterView /> : <NoView name={view} />}
         </main>
       </Namespaces.Provider>
     </Kinds.Provider>
@@ -92,6 +94,15 @@ function Header({ view, help }: { view: string; help: () => void }) {
   );
 }
 
+function NoView({ name }: { name: string }) {
+  return (
+    <section class="panel">
+      <h1>Steersman</h1>
+      <p class="error">There is no view {cut(name, 200)}.</p>
+    </section>
+  );
+}
+
 function Wheel() {
   return (
     <svg viewBox="0 0 32 32" width="18" height="18" aria-hidden="true">
@@ -120,7 +131,7 @@ function Theme() {
 
 function Help({ close }: { close: () => void }) {
   return (
-    <div class="dialog" role="dialog" aria-label="Keyboard">
+    <Dialog label="Keyboard" close={close}>
       <dl class="facts">
         {VIEWS.map((each) => (
           <div key={each.id}>
@@ -140,7 +151,7 @@ function Help({ close }: { close: () => void }) {
           <dt>
             <kbd>j</kbd> <kbd>k</kbd>, arrows, <kbd>Enter</kbd>
           </dt>
-          <dd>move in a table and open a row</dd>
+          <dd>move in the table of objects and open a row</dd>
         </div>
         <div>
           <dt>
@@ -149,10 +160,10 @@ function Help({ close }: { close: () => void }) {
           <dd>this help</dd>
         </div>
       </dl>
-      <button type="button" onClick={close} ref={(element) => element?.focus()}>
+      <button type="button" onClick={close} autofocus>
         Close
       </button>
-    </div>
+    </Dialog>
   );
 }
 

@@ -15,10 +15,14 @@ export interface PlotProps {
 }
 
 const HEIGHT = 130;
+/** Seconds that a plot shows at least. */
+const LEAST = 60;
 
 export function Plot({ title, times, lines, format }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
+  const latest = useRef(times);
+  latest.current = times;
   const labels = lines.map((line) => line.label).join("\n");
   useEffect(() => {
     const box = place.current;
@@ -35,7 +39,7 @@ export function Plot({ title, times, lines, format }: PlotProps) {
           { stroke: ink, grid, size: 28 },
           { stroke: ink, grid, size: 64, values: (_, ticks) => ticks.map(format) },
         ],
-        scales: { y: { range: (_plot, _low, high) => [0, Math.max(high || 0, 1e-6) * 1.1] } },
+        scales: { x: { range: () => shownOf(latest.current) }, y: { range: (_plot, _low, high) => [0, Math.max(high || 0, 1e-6) * 1.1] } },
         series: [{}, ...lines.map((line) => ({ label: line.label, stroke: line.color, width: 2, points: { show: false } }))],
       },
       dataOf(times, lines),
@@ -65,6 +69,12 @@ export function Plot({ title, times, lines, format }: PlotProps) {
       <div ref={place} aria-hidden="true" />
     </figure>
   );
+}
+
+/** Return the first and the last time that a plot shows. */
+function shownOf(times: readonly number[]): [number, number] {
+  const last = times.at(-1) ?? Date.now() / 1000;
+  return [Math.min(times[0] ?? last, last - LEAST), last];
 }
 
 function dataOf(times: readonly number[], lines: readonly Line[]): uPlot.AlignedData {

@@ -103,10 +103,12 @@ export class RowFollower {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly aborted = new AbortController();
 
+  /** With `at`, the rows are those of a revision, and are not watched. */
   constructor(
     private readonly path: string,
     private readonly parameters: Readonly<Record<string, string>>,
     private readonly changed: () => void,
+    private readonly at = 0,
   ) {
     void this.list();
   }
@@ -125,8 +127,9 @@ export class RowFollower {
     try {
       do {
         const limit = token ? PAGE : FIRST_PAGE;
+        const point = this.at && !token ? { resourceVersion: this.at, resourceVersionMatch: "Exact" } : {};
         const table: Table = await k8s<Table>(
-          this.path + query({ ...this.parameters, limit, continue: token, includeObject: "Metadata" }),
+          this.path + query({ ...this.parameters, ...point, limit, continue: token, includeObject: "Metadata" }),
           { accept: TABLE, signal: this.aborted.signal },
         );
         this.store.apply("ADDED", table);
@@ -138,14 +141,14 @@ export class RowFollower {
       } while (token);
     } catch (error) {
       if (this.closed) return;
-      if (error instanceof ApiError && error.code === 410) return this.again();
+      if (error instanceof ApiError && error.code === 410 && !this.at) return this.again();
       this.fail(error instanceof ApiError ? error.message : String(error));
       return;
     }
     this.store.keep(keys);
     this.loading = false;
     this.changed();
-    this.watch(version);
+    if (!this.at) this.watch(version);
   }
 
   private watch(version: string): void {
@@ -189,7 +192,7 @@ export class RowFollower {
     this.error = message;
     this.loading = false;
     this.changed();
-    this.later(() => void this.list());
+    if (!this.at) this.later(() => void this.list());
   }
 
   private later(work: () => void): void {
@@ -200,19 +203,20 @@ export class RowFollower {
 
 const NOTHING: Rows = { columns: [], rows: new Map(), loading: true, error: "" };
 
-/** The rows of a kind, followed while the component is shown. Changes are drawn once a frame. */
-export function useRows(kind: Kind | undefined, namespace: string, labels: string, fields = ""): Rows {
+/** The rows of a kind, followed while the component is shown, or as of the revision `at`. Changes are drawn once a frame. */
+export function useRows(kind: Kind | undefined, namespace: string, labels: string, fields = "", at = 0): Rows {
   const [, draw] = useState(0);
   const follower = useRef<RowFollower | null>(null);
   useEffect(() => {
     if (!kind) return;
     let frame = 0;
-    const current = new RowFollower(pathOf(kind, namespace), { labelSelector: labels, fieldSelector: fields }, () => {
+    const changed = () => {
       frame ||= requestAnimationFrame(() => {
         frame = 0;
         draw((count) => count + 1);
       });
-    });
+    };
+    const current = new RowFollower(pathOf(kind, namespace), { labelSelector: labels, fieldSelector: fields }, changed, at);
     follower.current = current;
     draw((count) => count + 1);
     return () => {
@@ -220,7 +224,7 @@ export function useRows(kind: Kind | undefined, namespace: string, labels: strin
       current.stop();
       follower.current = null;
     };
-  }, [kind?.id, kind?.version, namespace, labels, fields]);
+  }, [kind?.id, kind?.version, namespace, labels, fields, at]);
   const found = follower.current;
   if (!found) return NOTHING;
   return { columns: found.store.columns, rows: found.store.rows, loading: found.loading, error: found.error };

@@ -12,39 +12,42 @@ export interface YamlLine {
 }
 
 export const LONGEST_VALUE = 2000;
-const MOST_LINES = 20_000;
+/** Lines that are shown of one object. */
+export const MOST_LINES = 5000;
 
+/** Return an object with its members in the order in which kubectl prints them. */
+export function inOrder(object: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { apiVersion, kind, metadata, ...rest } = object;
+  return Object.fromEntries(Object.entries({ apiVersion, kind, metadata, ...rest }).filter(([, value]) => value !== undefined));
+}
+
+/** Return the lines of a list or map, at most MOST_LINES. */
 export function yamlLines(value: unknown): YamlLine[] {
   const lines: YamlLine[] = [];
   append(lines, value, [], 0, "");
   return lines;
 }
 
-function append(lines: YamlLine[], value: unknown, path: Path, indent: number, dash: string): void {
-  if (lines.length >= MOST_LINES) return;
-  if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index++) {
-      const item: unknown = value[index];
-      const below = [...path, index];
-      if (isBranch(item)) append(lines, item, below, indent + 2, "- ");
-      else lines.push({ indent, key: "- ", value: scalar(item), path: below });
+/** Add the lines of a list or map whose text begins at column `indent`, its first one after `prefix` (dashes of lists). */
+function append(lines: YamlLine[], value: unknown, path: Path, indent: number, prefix: string): void {
+  let lead = prefix;
+  const add = (key: string, item: unknown, below: Path, inside: number, dash: string) => {
+    const column = indent - lead.length;
+    if (!isBranch(item)) lines.push({ indent: column, key: lead + key, value: `${dash ? "" : " "}${scalar(item)}`, path: below });
+    else if (dash) append(lines, item, below, inside, lead + dash);
+    else {
+      lines.push({ indent: column, key: lead + key, value: "", path: below });
+      append(lines, item, below, inside, "");
     }
-    return;
-  }
-  if (typeof value !== "object" || value === null) {
-    lines.push({ indent, key: dash, value: scalar(value), path });
-    return;
-  }
-  let prefix = dash;
-  for (const [name, item] of Object.entries(value)) {
-    const below = [...path, name];
-    const depth = prefix ? indent - 2 : indent;
-    const key = `${prefix}${keyText(name)}:`;
-    if (isBranch(item)) {
-      lines.push({ indent: depth, key, value: "", path: below });
-      append(lines, item, below, Array.isArray(item) ? indent : indent + 2, "");
-    } else lines.push({ indent: depth, key, value: ` ${scalar(item)}`, path: below });
-    prefix = "";
+    lead = "";
+  };
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length && lines.length < MOST_LINES; index++) add("- ", value[index], [...path, index], indent + 2, "- ");
+  } else {
+    for (const [name, item] of Object.entries(value as object)) {
+      if (lines.length >= MOST_LINES) return;
+      add(`${keyText(name)}:`, item, [...path, name], Array.isArray(item) ? indent : indent + 2, "");
+    }
   }
 }
 

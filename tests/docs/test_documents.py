@@ -277,3 +277,11 @@ def test_every_dependency_is_explained_at_the_version_that_is_pinned(documents: 
     document = documents["dependencies"]
     rows = [*document.table("At run time"), *document.table("For development")]
     assert {row[0] for row in rows} == {f"{name} {pins[name]}" for name in names}
+
+
+def test_the_readme_is_short_and_names_the_commands_that_show_a_cluster() -> None:
+    readme = Document(ROOT / "README.md")
+    assert len(readme.text.splitlines()) <= 150
+    chosen = " ".join(row[1] for row in readme.table("Choose by what you do"))
+    commands = set(re.findall(r"`steersman (\w[\w-]*)", chosen))
+    assert {"why", "what-if", "trace", "history", "inspect"} <= commands <= set(main.commands)

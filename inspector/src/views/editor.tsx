@@ -1,17 +1,16 @@
 /** The editor: server-side apply or replacement, each with a dry run whose effect is shown as a diff. */
-import { structuredPatch } from "diff";
 import { parse, stringify } from "yaml";
 import { useState } from "preact/hooks";
 import { ApiError, k8s } from "../api";
 import { cut } from "../format";
+import { inOrder } from "../yaml_lines";
+import { Difference } from "./difference";
 import type { KubernetesObject } from "./object";
 
 type Mode = "apply" | "replace";
 type Plain = Record<string, unknown>;
 
 const MANAGER = "steersman-inspector";
-const LONGEST_CHANGE = 400;
-const MOST_LINES = 2000;
 
 /** The text to edit: without what only the server writes. With `mode` replace the resourceVersion stays. */
 export function editable(object: KubernetesObject, mode: Mode): string {
@@ -19,7 +18,7 @@ export function editable(object: KubernetesObject, mode: Mode): string {
   const metadata: Plain = { ...(rest.metadata as unknown as Plain) };
   for (const name of ["managedFields", "uid", "creationTimestamp", "generation", "selfLink"]) delete metadata[name];
   if (mode === "apply") delete metadata.resourceVersion;
-  return stringify({ ...rest, metadata }, { lineWidth: 0 });
+  return stringify(inOrder({ ...rest, metadata }), { lineWidth: 0 });
 }
 
 export function Editor({ path, object }: { path: string; object: KubernetesObject }) {
@@ -100,29 +99,4 @@ export function Editor({ path, object }: { path: string; object: KubernetesObjec
       )}
     </div>
   );
-}
-
-/** Lines that differ between two states of an object, with some context. */
-export function Difference({ before, after }: { before: unknown; after: unknown }) {
-  const patch = structuredPatch("", "", comparable(before), comparable(after), "", "", { context: 3, timeout: 2000 });
-  if (!patch) return <p class="empty">The states are too large to compare.</p>;
-  const lines = patch.hunks.flatMap((hunk) => [`@@ ${hunk.oldStart} @@`, ...hunk.lines]);
-  if (lines.length === 0) return <p class="empty">nothing</p>;
-  return (
-    <pre class="diff" tabIndex={0}>
-      {lines.slice(0, MOST_LINES).map((line, index) => (
-        <span key={index} class={line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@@") ? "hunk" : ""}>
-          {cut(line, LONGEST_CHANGE)}
-          {"\n"}
-        </span>
-      ))}
-    </pre>
-  );
-}
-
-function comparable(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  const { metadata, ...rest } = value as Plain;
-  const { managedFields: _, resourceVersion: __, generation: ___, ...shown } = (metadata ?? {}) as Plain;
-  return stringify({ ...rest, metadata: shown }, { lineWidth: 0 });
 }

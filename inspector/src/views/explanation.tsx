@@ -25,8 +25,9 @@ export interface Suggestion {
   readonly manifest?: string;
   readonly verified?: boolean;
 }
+export type Severity = "error" | "warning" | "unknown" | "note";
 export interface Finding {
-  readonly severity: "error" | "warning" | "unknown" | "note";
+  readonly severity: Severity;
   readonly reason: string;
   readonly message: string;
   readonly evidence?: readonly Evidence[];
@@ -48,6 +49,16 @@ export function ObjectLink({ object }: { object: Reference }) {
   const text = `${(object.kind ?? "").toLowerCase()}/${object.name ?? ""}`;
   const where = objectAddress(kinds, object.apiVersion ?? "v1", object.kind ?? "", object.namespace ?? "", object.name ?? "");
   return where ? <a href={where}>{cut(text, 160)}</a> : <span>{cut(text, 160)}</span>;
+}
+
+/** Resources that could not be read, and count as if they had no objects. */
+export function Unread({ resources }: { resources: readonly string[] | undefined }) {
+  if (!resources || resources.length === 0) return null;
+  return (
+    <p class="note">
+      Not everything could be read: {cut(resources.join("; "), LONGEST)}
+    </p>
+  );
 }
 
 export function Findings({ findings }: { findings: readonly Finding[] }) {

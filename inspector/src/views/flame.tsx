@@ -27,7 +27,7 @@ export interface Bar {
   readonly width: number;
 }
 
-const FACTS = ["verb", "path", "code", "user", "userAgent", "bytes"];
+const FACTS = ["verb", "path", "code", "user", "userAgent", "sourceIP", "protocol", "bytes", "time"];
 const MOST = 500;
 
 /** Place all steps: the depth by nesting, left edge and width by time. */
@@ -51,7 +51,7 @@ export function Flame({ trace }: { trace: TraceDocument }) {
   return (
     <div class="flame">
       <dl class="facts">
-        {FACTS.filter((name) => trace[name] !== undefined && trace[name] !== "").map((name) => (
+        {FACTS.filter((name) => trace[name] !== undefined && trace[name] !== null && trace[name] !== "").map((name) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{cut(String(trace[name]), 300)}</dd>

@@ -1,16 +1,16 @@
 /** One object: YAML with owners of fields, conditions, owners and dependents, events, edit and delete. */
-import { stringify } from "yaml";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, k8s } from "../api";
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, k8s, METADATA } from "../api";
 import { channel } from "../channel";
 import { pathOf, type Kind } from "../discovery";
 import { ageOf, cut } from "../format";
 import { useKinds } from "../kinds";
-import { Owners, type ManagedFields } from "../owners";
+import type { ManagedFields } from "../owners";
 import { formatAddress, refine, useAddress } from "../router";
-import { yamlLines } from "../yaml_lines";
+import { Dialog } from "../dialog";
 import { Editor } from "./editor";
 import { EventList, objectAddress } from "./events";
+import { Yaml } from "./yaml";
 
 interface OwnerReference {
   readonly apiVersion: string;
@@ -154,7 +154,7 @@ function useObject(kind: Kind, namespace: string, name: string) {
   return { object, error, gone };
 }
 
-function Conditions({ conditions }: { conditions: readonly Condition[] }) {
+export function Conditions({ conditions }: { conditions: readonly Condition[] }) {
   if (!Array.isArray(conditions) || conditions.length === 0) return null;
   return (
     <table class="conditions">
@@ -196,7 +196,6 @@ const DEPENDENTS: Readonly<Record<string, readonly string[]>> = {
   CronJob: ["jobs.batch"],
   Service: ["endpointslices.discovery.k8s.io"],
 };
-const METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const MOST = 100;
 
 /** Owners above and dependents below the object. Dependents of other kinds are looked for on demand. */
@@ -262,50 +261,6 @@ function Relatives({ object, kind }: { object: KubernetesObject; kind: Kind }) {
   );
 }
 
-function Yaml({ object }: { object: KubernetesObject }) {
-  const [showsFields, setShowsFields] = useState(false);
-  const shown = useMemo(() => {
-    if (showsFields) return object;
-    const { managedFields: _, ...metadata } = object.metadata;
-    return { ...object, metadata };
-  }, [object, showsFields]);
-  const owners = useMemo(() => new Owners(object, object.metadata.managedFields ?? []), [object]);
-  const lines = useMemo(() => yamlLines(shown), [shown]);
-  return (
-    <div class="yaml">
-      <div class="yaml-tools">
-        <label class="check">
-          <input type="checkbox" checked={showsFields} onChange={(event) => setShowsFields(event.currentTarget.checked)} /> managedFields
-        </label>
-        <button type="button" onClick={() => void navigator.clipboard.writeText(stringify(shown, { lineWidth: 0 }))}>
-          Copy
-        </button>
-      </div>
-      <table aria-label="Fields and their owners">
-        <tbody>
-          {lines.map((line, index) => {
-            const owned = line.value === "" ? [] : owners.of(line.path);
-            return (
-              <tr key={index}>
-                <td>
-                  <pre>
-                    {" ".repeat(line.indent)}
-                    <span class="key">{line.key}</span>
-                    {line.value}
-                  </pre>
-                </td>
-                <td class="owner" title={owned.map((each) => `${each.manager} (${each.operation}) ${each.time}`).join("\n")}>
-                  {owned.map((each) => `${cut(each.manager, 40)} ${ageOf(each.time)}`).join(", ")}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
 function DeleteDialog({ path, object, close }: { path: string; object: KubernetesObject; close: () => void }) {
   const [policy, setPolicy] = useState("Background");
   const [error, setError] = useState("");
@@ -319,7 +274,7 @@ function DeleteDialog({ path, object, close }: { path: string; object: Kubernete
     }
   };
   return (
-    <div class="dialog" role="alertdialog" aria-label={`Delete ${object.metadata.name}`}>
+    <Dialog role="alertdialog" label={`Delete ${object.metadata.name}`} close={close}>
       <p>
         Delete {object.kind} <b>{cut(object.metadata.name, 260)}</b>?
       </p>
@@ -336,10 +291,10 @@ function DeleteDialog({ path, object, close }: { path: string; object: Kubernete
         <button type="button" class="danger" onClick={() => void remove()}>
           Delete
         </button>
-        <button type="button" onClick={close} ref={(element) => element?.focus()}>
+        <button type="button" onClick={close} autofocus>
           Cancel
         </button>
       </div>
-    </div>
+    </Dialog>
   );
 }

@@ -1,6 +1,7 @@
 /** Objects of one kind, live: `#/objects/KIND`, and a list of all kinds. */
 import { useMemo, useState } from "preact/hooks";
 import { ageOf, cut } from "../format";
+import { useRowKeys } from "../keys";
 import { useKind, useKinds } from "../kinds";
 import { useNamespaces } from "../namespaces";
 import { formatAddress, go, refine, useAddress } from "../router";
@@ -8,33 +9,44 @@ import { useRows, type Row } from "../rows";
 import { parseOrder, selectRows } from "../selection";
 import { VirtualRows } from "../virtual";
 import type { Kind } from "../discovery";
+import { revisionOf } from "../exact";
 import { ObjectView } from "./object";
+import { PastNote, PastObject } from "./past";
 
 const HEIGHT = 28;
 const USUAL = ["pods", "deployments.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "services", "configmaps", "secrets", "persistentvolumeclaims", "nodes", "namespaces"];
 
 export function ObjectsView() {
-  const { parts } = useAddress();
+  const { parts, query } = useAddress();
+  const at = revisionOf(query.get("at"));
   const [, id = "", namespace = "", name = ""] = parts;
   const kind = useKind(id || "pods");
   const kinds = useKinds();
   return (
     <div class="objects">
-      <KindList kinds={kinds} current={kind?.id ?? ""} />
+      <KindList kinds={kinds} current={kind?.id ?? ""} at={at} />
       {!kind ? (
         <section class="panel main">
-          <p class={kinds.length ? "error" : "empty"}>{kinds.length ? `The server has no kind ${id}.` : "Reading kinds …"}</p>
+          <h1>Objects</h1>
+          <p class={kinds.length ? "error" : "empty"}>{kinds.length ? `The server has no kind ${cut(id, 200)}.` : "Reading kinds …"}</p>
         </section>
+      ) : name && at ? (
+        <PastObject key={`${kind.id}/${namespace}/${name}/${at}`} kind={kind} namespace={namespace === "-" ? "" : namespace} name={name} at={at} />
       ) : name ? (
         <ObjectView key={`${kind.id}/${namespace}/${name}`} kind={kind} namespace={namespace === "-" ? "" : namespace} name={name} />
       ) : (
-        <ObjectTable key={kind.id} kind={kind} />
+        <ObjectTable key={kind.id} kind={kind} at={at} />
       )}
     </div>
   );
 }
 
-function KindList({ kinds, current }: { kinds: readonly Kind[]; current: string }) {
+/** The query of addresses that keep the revision. */
+function kept(at: number): Record<string, string> {
+  return at ? { at: String(at) } : {};
+}
+
+function KindList({ kinds, current, at }: { kinds: readonly Kind[]; current: string; at: number }) {
   const [text, setText] = useState("");
   const groups = useMemo(() => {
     const wanted = text.toLowerCase();
@@ -58,7 +70,7 @@ function KindList({ kinds, current }: { kinds: readonly Kind[]; current: string 
             <ul>
               {members.map((kind) => (
                 <li key={kind.id}>
-                  <a href={formatAddress(["objects", kind.id])} aria-current={kind.id === current ? "page" : undefined}>
+                  <a href={formatAddress(["objects", kind.id], kept(at))} aria-current={kind.id === current ? "page" : undefined}>
                     {cut(kind.plural, 80)}
                   </a>
                 </li>
@@ -71,7 +83,7 @@ function KindList({ kinds, current }: { kinds: readonly Kind[]; current: string 
   );
 }
 
-function ObjectTable({ kind }: { kind: Kind }) {
+function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
   const { query } = useAddress();
   const namespace = kind.namespaced ? (query.get("ns") ?? "") : "";
   const labels = query.get("labels") ?? "";
@@ -79,23 +91,16 @@ function ObjectTable({ kind }: { kind: Kind }) {
   const text = query.get("q") ?? "";
   const sort = query.get("sort") ?? "";
   const wide = query.get("wide") === "1";
-  const { columns, rows, loading, error } = useRows(kind, namespace, labels, fields);
+  const { columns, rows, loading, error } = useRows(kind, namespace, labels, fields, at);
   const namespaces = useNamespaces();
-  const [selected, setSelected] = useState(-1);
   const order = parseOrder(sort);
   const shown = columns.map((column, index) => ({ column, index })).filter(({ column }) => wide || column.priority === 0);
   const found = selectRows(rows.values(), columns, text, order);
   const showsNamespace = kind.namespaced && !namespace;
   const grid = { gridTemplateColumns: `${showsNamespace ? "minmax(90px, 14ch) " : ""}${shown.map(({ column }) => (column.name === "Name" ? "minmax(160px, 2fr)" : "minmax(64px, 1fr)")).join(" ")}` };
-  const open = (row: Row) => go(formatAddress(["objects", kind.id, row.metadata.namespace || "-", row.metadata.name]));
-  const moved = (event: KeyboardEvent) => {
-    if ((event.target as HTMLElement).matches("input, select")) return;
-    const step = event.key === "j" || event.key === "ArrowDown" ? 1 : event.key === "k" || event.key === "ArrowUp" ? -1 : event.key === "PageDown" ? 20 : event.key === "PageUp" ? -20 : 0;
-    if (step) {
-      event.preventDefault();
-      setSelected(Math.max(0, Math.min(found.length - 1, selected + step)));
-    } else if (event.key === "Enter" && found[selected] && (event.target as HTMLElement).tagName !== "A") open(found[selected]);
-  };
+  const addressOf = (row: Row) => formatAddress(["objects", kind.id, row.metadata.namespace || "-", row.metadata.name], kept(at));
+  const open = (row: Row) => go(addressOf(row));
+  const selected = useRowKeys(found.length, (index) => found[index] && open(found[index]));
   const header = (name: string) => (
     <span key={name} role="columnheader" aria-sort={order.column === name ? (order.descending ? "descending" : "ascending") : "none"}>
       <button type="button" onClick={() => refine({ sort: order.column === name ? (order.descending ? "" : `-${name}`) : name })}>
@@ -105,7 +110,7 @@ function ObjectTable({ kind }: { kind: Kind }) {
     </span>
   );
   return (
-    <section class="panel main table" aria-label={kind.kind} onKeyDown={moved}>
+    <section class="panel main table" aria-label={kind.kind}>
       <header>
         <h1>{cut(kind.kind, 80)}</h1>
         <span class="count" aria-live="polite">
@@ -125,6 +130,7 @@ function ObjectTable({ kind }: { kind: Kind }) {
           <input type="checkbox" checked={wide} onChange={(event) => refine({ wide: event.currentTarget.checked ? "1" : "" })} /> wide
         </label>
       </header>
+      {at > 0 && <PastNote at={at} />}
       {fields && (
         <p class="note">
           Only objects with <code>{cut(fields, 200)}</code>. <button type="button" onClick={() => refine({ fields: "" })}>Show all</button>
@@ -155,7 +161,7 @@ function ObjectTable({ kind }: { kind: Kind }) {
                 {shown.map(({ column, index: cell }) => (
                   <span key={column.name} role="gridcell" class={tone(column.name, row.cells[cell] ?? "")} title={cut(row.cells[cell] ?? "", 1000)}>
                     {column.name === "Name" ? (
-                      <a tabIndex={-1} href={formatAddress(["objects", kind.id, row.metadata.namespace || "-", row.metadata.name])}>
+                      <a tabIndex={-1} href={addressOf(row)}>
                         {cut(row.cells[cell] ?? "", 300)}
                       </a>
                     ) : column.name === "Age" ? (

@@ -8,6 +8,7 @@ import { VirtualRows } from "../virtual";
 import { agentsOf } from "../agents";
 import { Flame, type TraceDocument } from "./flame";
 
+/** Facts about one answered request. */
 export interface RequestLine {
   readonly id: string;
   readonly time: string;
@@ -15,6 +16,7 @@ export interface RequestLine {
   readonly verb?: string;
   readonly method?: string;
   readonly path?: string;
+  readonly apiGroup?: string;
   readonly resource?: string;
   readonly subresource?: string;
   readonly namespace?: string;
@@ -22,8 +24,11 @@ export interface RequestLine {
   readonly user?: string;
   readonly userAgent?: string;
   readonly code?: number;
-  readonly bytes?: number;
+  /** Bytes of the response, null for a watch. */
+  readonly bytes?: number | null;
+  /** True for a write that left the object as it was. */
   readonly unchanged?: boolean;
+  /** True for a list with a limit or a selector. */
   readonly limited?: boolean;
 }
 interface Dropped {
@@ -53,6 +58,17 @@ export function RequestsView() {
   useEffect(() => {
     lines.current = [];
     changed(null);
+    const aborted = new AbortController();
+    filter.delete("watch");
+    k8s<{ requests?: RequestLine[] }>(`${PATH}?${filter.toString()}`, { signal: aborted.signal }).then(
+      (recent) => {
+        const known = new Set(lines.current.map((line) => line.id));
+        lines.current = [...(recent.requests ?? []).filter((line) => !known.has(line.id)), ...lines.current];
+        changed(null);
+      },
+      () => undefined, // the stream tells what is wrong
+    );
+    return () => aborted.abort();
   }, [key]);
   const { ended } = useStream(paused ? null : { path: `${PATH}?${key}` }, (more) => {
     for (const each of more as ReadonlyArray<RequestLine | Dropped>) {
@@ -218,8 +234,8 @@ function Agents({ lines, seconds }: { lines: readonly RequestLine[]; seconds: nu
               <td>{agent.writes}</td>
               <td class={agent.failed ? "warn" : ""}>{agent.failed}</td>
               <td class={agent.conflicts ? "warn" : ""}>{agent.conflicts}</td>
-              <td class={agent.unchanged ? "warn" : ""}>{agent.unchanged}</td>
-              <td class={agent.unlimited ? "warn" : ""}>{agent.unlimited}</td>
+              <td class={agent.unchanged ? "warn" : ""}>{agent.unchanged ?? "–"}</td>
+              <td class={agent.unlimited ? "warn" : ""}>{agent.unlimited ?? "–"}</td>
               <td>{milliseconds(agent.slowest / 1000)}</td>
             </tr>
           ))}

@@ -1,11 +1,15 @@
 /** The scheduler's verdicts on a pod: nodes by reason, or scores of the best nodes. */
-import { cut } from "../format";
+import { ageOf, cut } from "../format";
 import { formatAddress } from "../router";
-import type { Explanation, Finding } from "./explanation";
+import { ObjectLink, Unread, type Explanation, type Finding, type Reference } from "./explanation";
 
+/** Reason that all nodes of a group have, with the amounts of all of them. */
 interface GroupReason {
   readonly plugin: string;
+  /** Words for people, without amounts; `message` is the text of the scheduler. */
   readonly text: string;
+  readonly message?: string;
+  readonly resource?: string;
   readonly requested?: string;
   readonly shortBy?: string;
   readonly shortByMost?: string;
@@ -13,7 +17,8 @@ interface GroupReason {
   readonly notes?: readonly string[];
   readonly pods?: readonly string[];
 }
-interface Group {
+/** Nodes that do not take a pod for the same reasons; at most 50 of them are named. */
+export interface Group {
   readonly count: number;
   readonly nodes: readonly string[];
   readonly reasons: readonly GroupReason[];
@@ -21,30 +26,90 @@ interface Group {
 interface Score {
   readonly node: string;
   readonly total: number;
-  readonly plugins: Readonly<Record<string, number>>;
+  readonly byPlugin?: Readonly<Record<string, number>>;
 }
-interface Details {
+interface Preemption {
+  readonly node?: string;
+  readonly victims?: readonly Reference[];
+  readonly refused?: string;
+}
+/** Details of a finding about the node of a pod. */
+export interface PlacementDetails {
+  /** Number of nodes, and of those on which the pod fits. */
+  readonly nodes: number;
+  readonly feasible?: number;
+  /** Message that the scheduler has for the pod now. */
+  readonly message?: string;
   readonly groups?: readonly Group[];
+  readonly preemption?: Preemption;
   readonly scores?: readonly Score[];
+  readonly unread?: readonly string[];
 }
 
 const SHOWN = 12;
+const REASONS = new Set(["Unschedulable", "SchedulingGated", "NotDecided", "Placed"]);
+
+/** Return the details of a finding that is about a pod's node, undefined for other findings. */
+export function placementOf(finding: Finding): PlacementDetails | undefined {
+  const found = finding.details;
+  if (!REASONS.has(finding.reason) || typeof found !== "object" || found === null) return undefined;
+  return typeof (found as Partial<PlacementDetails>).nodes === "number" ? (found as PlacementDetails) : undefined;
+}
+
+/** A decision of the scheduler that the server has kept. */
+interface Decision {
+  /** `Scheduled`, or a reason such as `Unschedulable`. */
+  readonly result: string;
+  readonly time?: string;
+  /** Equal decisions in a row. */
+  readonly count?: number;
+  readonly node?: string;
+  readonly message?: string;
+}
+
+/** Return the decisions in the details of a finding, none for other findings. */
+export function decisionsOf(finding: Finding): readonly Decision[] {
+  const found = finding.details as { readonly decisions?: unknown } | null | undefined;
+  return finding.reason === "LastDecisions" && Array.isArray(found?.decisions) ? (found.decisions as Decision[]) : [];
+}
 
 export function Scheduling({ explanation }: { explanation: Explanation }) {
-  const details = (explanation.findings ?? []).map(detailsOf);
-  const groups = details.flatMap((each) => each.groups ?? []);
-  const scores = details.flatMap((each) => each.scores ?? []);
+  const findings = explanation.findings ?? [];
+  const found = findings.map(placementOf).filter((each) => each !== undefined);
+  const decisions = findings.flatMap(decisionsOf);
   return (
     <>
-      {groups.length > 0 && <GroupTable groups={groups} />}
-      {scores.length > 0 && <ScoreTable scores={scores} />}
+      {decisions.length > 0 && <DecisionTable decisions={decisions} />}
+      {found.map((each, index) => (
+        <Placement key={index} details={each} />
+      ))}
     </>
   );
 }
 
-function detailsOf(finding: Finding): Details {
-  const found = finding.details;
-  return typeof found === "object" && found !== null ? (found as Details) : {};
+function Placement({ details }: { details: PlacementDetails }) {
+  const { groups = [], scores = [], preemption, message } = details;
+  return (
+    <div class="placement">
+      {groups.length > 0 && <GroupTable groups={groups} />}
+      {scores.length > 0 && <ScoreTable scores={scores} />}
+      {preemption?.victims && preemption.victims.length > 0 && (
+        <p>
+          Preemption would push out{" "}
+          {preemption.victims.slice(0, SHOWN).map((each, index) => (
+            <span key={index}>
+              {index > 0 && ", "}
+              <ObjectLink object={each} />
+            </span>
+          ))}
+          {preemption.victims.length > SHOWN && ` and ${preemption.victims.length - SHOWN} more`} on <NodeLinks nodes={[preemption.node ?? ""]} count={1} />.
+        </p>
+      )}
+      {preemption?.refused && <p class="quiet">Preemption: {cut(preemption.refused, 600)}</p>}
+      {message && <p class="quiet">Scheduler: {cut(message, 2000)}</p>}
+      <Unread resources={details.unread} />
+    </div>
+  );
 }
 
 function NodeLinks({ nodes, count }: { nodes: readonly string[]; count: number }) {
@@ -72,7 +137,7 @@ export function GroupTable({ groups }: { groups: readonly Group[] }) {
             <th scope="col">Plugin</th>
             <th scope="col">Reason</th>
             <th scope="col">Short by</th>
-            <th scope="col">Which</th>
+            <th scope="col">Names</th>
           </tr>
         </thead>
         <tbody>
@@ -88,7 +153,13 @@ export function GroupTable({ groups }: { groups: readonly Group[] }) {
                 </td>
                 <td>
                   {reason.shortBy}
-                  {reason.shortByMost ? ` to ${reason.shortByMost}` : ""}
+                  {reason.shortByMost && ` to ${reason.shortByMost}`}
+                  {reason.shortBy && (
+                    <small>
+                      {" "}
+                      of {reason.requested}, at most {reason.freeMost || "0"} free
+                    </small>
+                  )}
                 </td>
                 {number === 0 && (
                   <td rowSpan={group.reasons.length}>
@@ -104,8 +175,41 @@ export function GroupTable({ groups }: { groups: readonly Group[] }) {
   );
 }
 
+function DecisionTable({ decisions }: { decisions: readonly Decision[] }) {
+  return (
+    <div class="scroll">
+      <table class="figures">
+        <caption>Last decisions of the scheduler</caption>
+        <thead>
+          <tr>
+            <th scope="col">Since</th>
+            <th scope="col">Decision</th>
+            <th scope="col">Node or reason</th>
+          </tr>
+        </thead>
+        <tbody>
+          {decisions.map((each, index) => (
+            <tr key={index}>
+              <td>
+                <time dateTime={each.time} title={each.time}>
+                  {ageOf(each.time)}
+                </time>
+              </td>
+              <td>
+                {cut(each.result, 60)}
+                {(each.count ?? 1) > 1 && <small> ×{each.count}</small>}
+              </td>
+              <td>{each.node ? <NodeLinks nodes={[each.node]} count={1} /> : cut(each.message ?? "", 600)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 function ScoreTable({ scores }: { scores: readonly Score[] }) {
-  const plugins = [...new Set(scores.flatMap((each) => Object.keys(each.plugins)))];
+  const plugins = [...new Set(scores.flatMap((each) => Object.keys(each.byPlugin ?? {})))];
   return (
     <div class="scroll">
       <table class="figures">
@@ -129,7 +233,7 @@ function ScoreTable({ scores }: { scores: readonly Score[] }) {
               </th>
               <td>{score.total}</td>
               {plugins.map((plugin) => (
-                <td key={plugin}>{score.plugins[plugin] ?? ""}</td>
+                <td key={plugin}>{score.byPlugin?.[plugin] ?? 0}</td>
               ))}
             </tr>
           ))}

@@ -5,17 +5,27 @@ import { cut } from "../format";
 import { formatAddress } from "../router";
 import { useKinds } from "../kinds";
 import { kindNamed } from "../discovery";
-import { ObjectLink, type Explanation } from "./explanation";
+import { Copied, ObjectLink, Unread, type Reference, type Severity } from "./explanation";
 
 const EVERY = 30_000;
 const SHOWN = 20;
+const MORE = 100;
 
+/** An unhealthy object: the reason in one line, and the command that explains it. */
+interface UnhealthyObject {
+  readonly severity: Severity;
+  readonly subject: Reference;
+  readonly message: string;
+  readonly command: string;
+}
 interface Overview {
-  readonly items: readonly Explanation[];
+  readonly items?: readonly UnhealthyObject[];
+  /** Resources that could not be read. */
+  readonly unread?: readonly string[];
 }
 
 export function Unhealthy() {
-  const kinds = useKinds();
+  const [shown, setShown] = useState(SHOWN);
   const [found, setFound] = useState<Overview | null>(null);
   const [error, setError] = useState("");
   useEffect(() => {
@@ -37,29 +47,49 @@ export function Unhealthy() {
       clearTimeout(timer);
     };
   }, []);
+  const items = found?.items ?? [];
   return (
     <section aria-label="Unhealthy" class="panel">
       <header>
         <h2>Unhealthy</h2>
+        {items.length > 0 && <span class="count">{items.length.toLocaleString("en")}</span>}
       </header>
-      {error && <p class="error">{error}</p>}
+      {error && <p class="error">{cut(error, 600)}</p>}
       {!found && !error && <p class="empty">Looking …</p>}
-      {found && found.items.length === 0 && <p class="empty">Nothing that needs attention.</p>}
+      {found && items.length === 0 && <p class="empty">Nothing that needs attention.</p>}
       <ul class="unhealthy">
-        {found?.items.slice(0, SHOWN).map((each, index) => {
-          const kind = kindNamed(kinds, each.subject.apiVersion ?? "v1", each.subject.kind ?? "");
-          const first = each.findings?.[0];
-          return (
-            <li key={index}>
-              <span class={`badge ${first?.severity ?? "note"}`}>{first?.severity ?? "note"}</span>
-              <ObjectLink object={each.subject} />
-              <span class="message">{cut(first?.message ?? each.summary, 300)}</span>
-              {kind && <a href={formatAddress(["why", kind.id, kind.namespaced ? (each.subject.namespace ?? "") : "-", each.subject.name ?? ""])}>why</a>}
-            </li>
-          );
-        })}
+        {items.slice(0, shown).map((each) => (
+          <UnhealthyItem key={JSON.stringify(each.subject)} found={each} />
+        ))}
       </ul>
-      {found && found.items.length > SHOWN && <p class="empty">and {found.items.length - SHOWN} more</p>}
+      {items.length > shown && (
+        <button type="button" onClick={() => setShown(shown + MORE)}>
+          {(items.length - shown).toLocaleString("en")} more
+        </button>
+      )}
+      <Unread resources={found?.unread} />
     </section>
+  );
+}
+
+function UnhealthyItem({ found }: { found: UnhealthyObject }) {
+  const kinds = useKinds();
+  const { subject, severity } = found;
+  const kind = kindNamed(kinds, subject.apiVersion ?? "v1", subject.kind ?? "");
+  return (
+    <li>
+      <span class={`badge ${severity}`}>{severity}</span>
+      <span>
+        <ObjectLink object={subject} /> <small>{cut(subject.namespace ?? "", 63)}</small>
+      </span>
+      <span class="message">{cut(found.message, 300)}</span>
+      {kind ? (
+        <a href={formatAddress(["why", kind.id, kind.namespaced ? (subject.namespace ?? "") : "-", subject.name ?? ""])} aria-label={`Why ${subject.name ?? ""}`} title={cut(found.command, 300)}>
+          why
+        </a>
+      ) : (
+        found.command && <Copied text={found.command} />
+      )}
+    </li>
   );
 }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import webbrowser
 from pathlib import Path
 
 import click
 
+from steersman.cli.browser import PrivateAddress
 from steersman.cli.cluster_client import Target, cluster_options, endpoint_of
 from steersman.cli.serve import fail
 from steersman.cli.terminal_text import printable
@@ -35,12 +35,12 @@ def inspect(port: int, no_browser: bool, kubeconfig: Path | None, context: str, 
 async def _serve(target: Target, context: str, port: int, *, opens: bool) -> None:
     from steersman.inspector.front import serving
 
+    browser = PrivateAddress()
     addresses: list[str] = []
 
     def announce(address: str) -> None:
-        click.echo(f"{'open' if not addresses else 'opened; the next address is'} {address}")
-        if opens and not addresses:
-            webbrowser.open(address)
+        click.echo(f"{'opened; the next address is' if addresses else 'open'} {address}")
+        browser.forget()
         addresses.append(address)
 
     ended = asyncio.Event()
@@ -48,4 +48,21 @@ async def _serve(target: Target, context: str, port: int, *, opens: bool) -> Non
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, ended.set)
     async with serving(endpoint_of(target), context, announce, port):
-        await ended.wait()
+        opening = asyncio.create_task(_open(browser, addresses[0])) if opens else None
+        try:
+            await ended.wait()
+        finally:
+            if opening is not None:
+                opening.cancel()
+            browser.forget()
+
+
+async def _open(browser: PrivateAddress, address: str) -> None:
+    """Open the address; in a worker thread, as browsers in a terminal run until they are closed."""
+    try:
+        is_open = await asyncio.to_thread(browser.open, address)
+    except OSError as error:
+        click.echo(f"the browser was not opened: {printable(error)}", err=True)
+    else:
+        if not is_open:
+            click.echo("there is no browser: open the address yourself", err=True)

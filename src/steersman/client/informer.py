@@ -88,6 +88,7 @@ class Informer(Generic[O]):
         self._objects: dict[str, dict[str, O]] = {}
         self._indexes: dict[str, _Index[O]] = {}
         self._handlers: list[Callable[[O | None, O | None], None]] = []
+        self._failure_handlers: list[Callable[[Exception], None]] = []
         self._synced = asyncio.Event()
         self._resource_version = ""
         self._not_listed: set[Key] | None = None
@@ -136,6 +137,13 @@ class Informer(Generic[O]):
         self._handlers.append(handler)
         for obj in self.list():
             handler(None, obj)
+
+    def on_failure(self, handler: Callable[[Exception], None]) -> None:
+        """Call `handler(error)` after every failed attempt to follow the resource, in place of a line in the log.
+
+        The error is a StatusError, Unreachable or a msgspec.DecodeError. The informer tries again after a pause.
+        """
+        self._failure_handlers.append(handler)
 
     def add_index(self, name: str, values: Callable[[O], Iterable[str]]) -> None:
         """Add an index of the objects by the values that `values` returns. An existing index of that name stays."""
@@ -188,16 +196,23 @@ class Informer(Generic[O]):
                 elif isinstance(error, StatusError) and is_invalid(error) and not (was_known or self._uses_lists):
                     self._uses_lists = True  # the server is older than 1.32, or has the feature gate WatchList disabled
                     continue
-                for attempt in self._attempts:
-                    if not attempt.done():
-                        attempt.set_exception(error)
-                logger.warning("watch of %s failed: %s", self.resource.group_resource, error)
+                self._report(error)
             except Exception:
                 logger.exception("watch of %s failed", self.resource.group_resource)
             if asyncio.get_running_loop().time() - started > _NORMAL_WATCH:
                 retries.reset()
             else:
                 await retries.pause()
+
+    def _report(self, error: Exception) -> None:
+        """Report a failed attempt to everyone who waits for attempts and to the failure handlers, or in the log."""
+        for attempt in self._attempts:
+            if not attempt.done():
+                attempt.set_exception(error)
+        for handler in self._failure_handlers:
+            handler(error)
+        if not self._failure_handlers:
+            logger.warning("watch of %s failed: %s", self.resource.group_resource, error)
 
     async def _watch(self) -> None:
         """Follow the resource until the server ends the watch. Without a known resourceVersion, list all objects first."""

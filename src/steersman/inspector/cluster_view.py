@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 import msgspec
@@ -12,10 +12,11 @@ from msgspec import Struct, field
 
 from steersman.api.core import v1 as core
 from steersman.client.client import Client
-from steersman.client.informer import Informer, Key, key_of
+from steersman.client.informer import Informer, Key, key_of, new_or_old
 from steersman.client.metrics_types import NODE_METRICS
 from steersman.client.resources import NODES, PODS
 from steersman.client.transport import Unreachable
+from steersman.inspector.source import SourceFailed
 from steersman.machinery.built_in.pod_resources import pod_requests
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values.quantity import QuantityError, nanos
@@ -31,6 +32,8 @@ _WHOLE: Final = 1_000_000_000
 _SHOWN: Final = ("cpu", "memory")
 _ENDED: Final = ("Succeeded", "Failed")
 _ZONE: Final = "topology.kubernetes.io/zone"
+_NO_SPEC: Final = core.PodSpec()
+_NO_STATUS: Final = core.PodStatus()
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -119,73 +122,113 @@ class ClusterView:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._nodes: dict[str, _Node] = {}
-        self._shares: dict[Key, _Share] = {}
-        self._phases: Counter[str] = Counter()
-        self._readers: set[_Reader] = set()
-        self._followed: tuple[Informer[core.Node], Informer[core.Pod], Periodic] | None = None
+        self._figures: _Figures | None = None
 
-    async def read(self) -> AsyncIterator[list[bytes]]:
-        """Yield lines of `Changes`: first all nodes, then what changes, at most one line each INTERVAL seconds."""
-        if self._followed is None:
-            self._start()
-        reader = _Reader(dict.fromkeys(self._nodes))
-        self._readers.add(reader)
+    async def read(self) -> AsyncGenerator[list[bytes], None]:
+        """Yield lines of `Changes`: first all nodes, then what changes, at most one line each INTERVAL seconds.
+
+        Raises SourceFailed for all readers if nodes or pods cannot be followed. The next reader tries again.
+        """
+        figures = self._figures
+        if figures is None or figures.failure is not None:
+            figures = self._figures = _Figures(self._client)
+        reader = figures.join()
         try:
             while True:
                 await reader.changed.wait()
                 reader.changed.clear()
+                if figures.failure is not None:
+                    raise SourceFailed(figures.failure)
                 names, reader.names = reader.names, {}
-                yield [_ENCODER.encode(await self._changes(names))]
+                yield [_ENCODER.encode(await figures.changes(names))]
                 await asyncio.sleep(INTERVAL)
         finally:
-            self._readers.discard(reader)
-            if not self._readers:
-                await self._stop()
+            if figures.leave(reader):
+                if self._figures is figures:
+                    self._figures = None
+                await figures.stop()
 
-    async def _changes(self, names: dict[str, None]) -> Changes:
+
+class _Figures:
+    """Figures of all nodes and pods from the start of their watches to `stop`."""
+
+    def __init__(self, client: Client) -> None:
+        self.failure: Exception | None = None
+        """Reason why nodes or pods cannot be followed any more."""
+        self._client = client
+        self._entries: dict[str, _Node] = {}
+        self._shares: dict[Key, _Share] = {}
+        self._phases: Counter[str] = Counter()
+        self._readers: set[_Reader] = set()
+        self._nodes = Informer(client, NODES)
+        self._pods = Informer(client, PODS)
+        self._used = Periodic("usage of nodes", self._read_usage, _USED_EVERY, expected=(StatusError, Unreachable))
+        self._nodes.on_change(self._node_changed)
+        self._pods.on_change(self._pod_changed)
+        for each in (self._nodes, self._pods):
+            each.on_failure(self._failed)
+            each.start()
+        self._used.start()
+        self._used.wake()
+        self._syncing = asyncio.create_task(self._wake_when_synced())
+
+    def join(self) -> _Reader:
+        """Return a new reader, which knows of no node yet."""
+        reader = _Reader({name: None for name, each in self._entries.items() if each.node is not None})
+        if self._entries or self._is_synced:
+            reader.changed.set()
+        self._readers.add(reader)
+        return reader
+
+    def leave(self, reader: _Reader) -> bool:
+        """Remove a reader and return True if it was the last one."""
+        self._readers.discard(reader)
+        return not self._readers
+
+    async def stop(self) -> None:
+        """Stop the watches."""
+        self._syncing.cancel()
+        await asyncio.gather(self._nodes.stop(), self._pods.stop(), self._used.stop())
+
+    async def changes(self, names: dict[str, None]) -> Changes:
+        """Return the present figures of the nodes of these names, and of the cluster."""
         rows: list[NodeRow] = []
         gone: list[str] = []
         async for name in time_sliced(names):
-            found = self._nodes.get(name)
-            if found is None or found.node is None:
-                gone.append(name)
-            else:
+            found = self._entries.get(name)
+            if found is not None and found.node is not None:
                 rows.append(found.row(name, found.node))
-        unplaced = self._nodes.get("")
+            elif name:
+                gone.append(name)
+        unplaced = self._entries.get("")
         return Changes(
             rows,
             gone,
             {phase: count for phase, count in self._phases.items() if count > 0},
             0 if unplaced is None else sum(n for phase, n in unplaced.phases.items() if phase not in _ENDED),
-            self._followed is not None and self._followed[0].has_synced and self._followed[1].has_synced,
+            self._is_synced,
         )
 
-    def _start(self) -> None:
-        nodes, pods = Informer(self._client, NODES), Informer(self._client, PODS)
-        used = Periodic("usage of nodes", self._read_usage, _USED_EVERY, expected=(StatusError, Unreachable))
-        self._followed = nodes, pods, used
-        nodes.on_change(self._node_changed)
-        pods.on_change(self._pod_changed)
-        nodes.start()
-        pods.start()
-        used.start()
+    @property
+    def _is_synced(self) -> bool:
+        return self._nodes.has_synced and self._pods.has_synced
 
-    async def _stop(self) -> None:
-        """Stop the watches and forget everything."""
-        if self._followed is None:
-            return
-        nodes, pods, used = self._followed
-        self._followed = None
-        self._nodes.clear()
-        self._shares.clear()
-        self._phases.clear()
-        await nodes.stop()
-        await pods.stop()
-        await used.stop()
+    async def _wake_when_synced(self) -> None:
+        await self._nodes.wait_until_synced()
+        await self._pods.wait_until_synced()
+        self._wake()
+
+    def _failed(self, error: Exception) -> None:
+        self.failure = error
+        self._wake()
+
+    def _wake(self) -> None:
+        for each in self._readers:
+            each.changed.set()
 
     async def _read_usage(self) -> None:
         """Read what nodes use from the resource metrics API; a cluster without it has no such figures."""
+        await self._nodes.wait_until_synced()
         try:
             found = await self._client.list(NODE_METRICS)
         except StatusError as error:
@@ -193,36 +236,40 @@ class ClusterView:
                 return
             raise
         for each in found.items:
-            node = self._nodes.get(each.metadata.name)
-            if node is not None:
+            entry = self._entries.get(each.metadata.name)
+            if entry is not None:
                 usage = _amount(each.usage, "cpu", _MILLI), _amount(each.usage, "memory", _WHOLE)
-                if usage != node.used:
-                    node.used = usage
+                if usage != entry.used:
+                    entry.used = usage
                     self._mark(each.metadata.name)
 
     def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:
-        name = (new or old or core.Node()).metadata.name
-        found = self._nodes.setdefault(name, _Node())
-        found.node = new
-        if new is None and not found.phases.total():
-            del self._nodes[name]
+        name = new_or_old(old, new).metadata.name
+        if new is not None:
+            new.status.images = []  # the informer's own copy
+        self._entries.setdefault(name, _Node()).node = new
         self._mark(name)
 
     def _pod_changed(self, old: core.Pod | None, new: core.Pod | None) -> None:
-        key = key_of(new or old or core.Pod())
+        key = key_of(new_or_old(old, new))
         before = self._shares.pop(key, None)
         after = None
         if new is not None:
             after = self._shares[key] = _share_of(new)
-            new.spec, new.status = core.PodSpec(), core.PodStatus()  # the informer's own copy; its share is all of use
+            new.spec, new.status = _NO_SPEC, _NO_STATUS  # the informer's own copy; its share is all of use
+            new.metadata.annotations, new.metadata.labels = {}, {}
         if before != after:
             for share, sign in ((before, -1), (after, 1)):
                 if share is not None:
                     self._phases[share.phase] += sign
-                    self._nodes.setdefault(share.node, _Node()).add(share, sign)
+                    self._entries.setdefault(share.node, _Node()).add(share, sign)
                     self._mark(share.node)
 
     def _mark(self, name: str) -> None:
+        """Note a change of a node for all readers. Forget a node that is gone, with all its pods."""
+        entry = self._entries[name]
+        if entry.node is None and not entry.phases.total():
+            del self._entries[name]
         for each in self._readers:
             each.names[name] = None
             each.changed.set()
@@ -234,7 +281,6 @@ class _Reader:
     def __init__(self, names: dict[str, None]) -> None:
         self.names = names
         self.changed = asyncio.Event()
-        self.changed.set()
 
 
 def _share_of(pod: core.Pod) -> _Share:
@@ -242,7 +288,9 @@ def _share_of(pod: core.Pod) -> _Share:
         requests = {name: amount.nanos() for name, amount in pod_requests(pod).items() if name in _SHOWN}
     except QuantityError:  # another server may hold such a pod
         requests = {}
-    phase = "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Unknown"
+    phase = pod.status.phase or "Unknown"
+    if pod.metadata.deletion_timestamp and phase not in _ENDED:
+        phase = "Terminating"
     return _Share(pod.spec.node_name, phase, requests.get("cpu", 0), requests.get("memory", 0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -18,6 +19,8 @@ _MOST_BODY: Final = 8 << 20
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _TAKEN: Final = ("accept", "content-type")
 """Request headers that are passed on. Others (cookies, impersonation) are not the page's to send."""
+_PATH: Final = re.compile(r"/[!-~]*")
+_DOT_SEGMENTS: Final = re.compile(r"/(?:\.|%2[eE]){1,2}(?:/|\Z)")
 _GIVEN: Final = ("warning", "retry-after", "audit-id")
 """Response headers that are passed back."""
 _SAFE_TYPES: Final = ("application/json", "application/yaml", "text/plain")
@@ -39,6 +42,7 @@ async def forward(request: message.Request, target: str, transport: Transport) -
     """
     if request.method not in _METHODS:
         raise Refused(405, f"{request.method} is not passed on.")
+    check_target(target)
     try:
         body = await request.body.read(_MOST_BODY)
     except BodyTooLarge:
@@ -49,7 +53,18 @@ async def forward(request: message.Request, target: str, transport: Transport) -
     if kind.partition(";")[0].rstrip(" ") not in _SAFE_TYPES:
         headers.append(("content-disposition", "attachment"))
     headers += [(name, value) for name in _GIVEN if (value := answer.header(name))]
-    return message.Response(answer.status, headers, _pieces(answer))
+    return message.Response(answer.status, headers, _Body(answer))
+
+
+def check_target(target: str) -> None:
+    """Raise Refused unless a path and query of the page may be sent to the API server.
+
+    Segments `.` and `..` would lead out of the path of a kubeconfig's server, to others of that server.
+    """
+    if not _PATH.fullmatch(target):
+        raise Refused(400, "A path begins with a slash, and has neither spaces nor characters that are not ASCII.")
+    if _DOT_SEGMENTS.search(target.partition("?")[0]):
+        raise Refused(400, "A path has no segments . or ..")
 
 
 def fields_of(request: message.Request) -> Fields:
@@ -58,11 +73,18 @@ def fields_of(request: message.Request) -> Fields:
     return [("user-agent", AGENT), *given]
 
 
-async def _pieces(answer: Response) -> AsyncIterator[bytes]:
-    try:
-        async for piece in answer.pieces():
-            yield piece
-    except Unreachable as error:
-        raise message.BodyAborted(str(error)) from None
-    finally:
-        await answer.aclose()
+class _Body(AsyncIterator[bytes]):
+    """The body of the API server's answer. `aclose` closes the answer, also if nothing was read of it."""
+
+    def __init__(self, answer: Response) -> None:
+        self._answer = answer
+        self._pieces = answer.pieces()
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._pieces)
+        except Unreachable as error:
+            raise message.BodyAborted(str(error)) from None
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()

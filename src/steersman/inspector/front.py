@@ -124,7 +124,7 @@ class Front:
         if path == WHY:
             guard.check_script(request.headers, request.host)
             return await self._explanation(request)
-        found = page_file(path[1:])
+        found = page_file(path[1:]) if path.startswith("/") else None
         if found is None:
             raise Refused(404, "There is no such page.")
         return found
@@ -151,7 +151,8 @@ class Front:
         try:
             cookie = guard.open_session(_query(request).get("token", ""))
         except Refused:
-            guard.check_session(request.headers)
+            if not guard.has_session(request.headers):
+                raise
             return Response(200, [*COMMON, _HTML, _NO_STORE], _ENTERED)
         return Response(200, [*COMMON, _HTML, _NO_STORE, ("set-cookie", cookie)], _ENTERED)
 

@@ -73,13 +73,16 @@ class Guard:
 
     def check_session(self, headers: Headers) -> None:
         """Raise Refused unless the request carries the cookie of a session."""
+        if not self.has_session(headers):
+            raise Refused(401, "Open the address with a token that the terminal shows.")
+
+    def has_session(self, headers: Headers) -> bool:
+        """Return True if the request carries the cookie of a session."""
         text = headers.joined("cookie")
-        if len(text) <= _LONGEST_COOKIES:
-            for part in text.replace(",", ";").split(";"):
-                name, _, value = part.strip(" ").partition("=")
-                if name == self._cookie and self._is_open(value):
-                    return
-        raise Refused(401, "Open the address with a token that the terminal shows.")
+        if len(text) > _LONGEST_COOKIES:
+            return False
+        parts = (part.strip(" ").partition("=") for part in text.replace(",", ";").split(";"))
+        return any(name == self._cookie and self._is_open(value) for name, _, value in parts)
 
     def _is_open(self, session: str) -> bool:
         given = session.encode()

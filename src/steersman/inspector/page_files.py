@@ -6,6 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from steersman.inspector.guard import Refused
 from steersman.net.message import Response
 
 _TYPES: Final = {
@@ -30,8 +31,14 @@ _INDEX: Final = "index.html"
 
 
 def page_file(name: str) -> Response | None:
-    """Return the response with a built file; "" is the page itself. None if there is no such file."""
-    found = _files().get(name or _INDEX)
+    """Return the response with a built file; "" is the page itself. None if there is no such file.
+
+    Raises Refused if the page was not built.
+    """
+    files = page_files()
+    if _INDEX not in files:
+        raise Refused(503, "The page is not built. Run `make inspector` in a checkout of Steersman.")
+    found = files.get(name or _INDEX)
     if found is None:
         return None
     # names of assets contain a hash of their content
@@ -41,15 +48,13 @@ def page_file(name: str) -> Response | None:
 
 
 @cache
-def _files() -> dict[str, bytes]:
-    """Return all files by name, "" excluded. They are some 400 KB, and loaded by the first request."""
-    found: dict[str, bytes] = {}
+def page_files() -> dict[str, bytes]:
+    """Return all built files by name. They are some 400 KB, and loaded by the first request."""
     root = resources.files(__package__) / "page"
-    for each in root.iterdir():
-        if each.is_file() and each.name.rpartition(".")[2] in _TYPES:
-            found[each.name] = each.read_bytes()
-    assets = root / "assets"
-    for each in assets.iterdir():
-        if each.name.rpartition(".")[2] in _TYPES:
-            found[f"assets/{each.name}"] = each.read_bytes()
+    found: dict[str, bytes] = {}
+    for folder, prefix in ((root, ""), (root / "assets", "assets/")):
+        if folder.is_dir():
+            for each in folder.iterdir():
+                if each.is_file() and each.name.rpartition(".")[2] in _TYPES:
+                    found[prefix + each.name] = each.read_bytes()
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
+from math import isfinite
 from typing import Final
 
 import msgspec
@@ -20,13 +21,20 @@ INTERVAL: Final = 5.0
 """Seconds between two readings of the metrics."""
 _FIRST: Final = 1.0
 """Seconds between the first two readings, so that a page has figures soon."""
+_PREFIX: Final = b"apiserver_"
 _REQUESTS: Final = b"apiserver_request_total{"
 _BUCKETS: Final = b"apiserver_request_duration_seconds_bucket{"
 _EVENTS: Final = b"apiserver_watch_events_total{"
 _INFLIGHT: Final = b"apiserver_current_inflight_requests{"
 _LONG: Final = ("WATCH", "CONNECT")
 """Verbs that last as long as their clients want."""
+_SHOWN: Final = 64
+"""Bytes of a malformed number that an error quotes."""
 _ENCODER: Final = msgspec.json.Encoder()
+
+
+class BadMetrics(Exception):
+    """The server's metrics are not in Prometheus' text format."""
 
 
 class Counters(Struct):
@@ -60,18 +68,18 @@ class RatesView:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def read(self) -> AsyncIterator[list[bytes]]:
+    async def read(self) -> AsyncGenerator[list[bytes], None]:
         """Yield a line of `Rates` every INTERVAL seconds."""
         before: Counters | None = None
         pause = _FIRST
         while True:
             try:
                 text = await self._client.request("GET", "/metrics")
-            except (StatusError, Unreachable) as error:
+                after = await offload_if(True, read_counters, text, time.time())
+            except (StatusError, Unreachable, BadMetrics) as error:
                 yield [_ENCODER.encode(Rates(time.time(), error=str(error)))]
                 before = None
             else:
-                after = await offload_if(True, read_counters, text, time.time())
                 if before is not None:
                     yield [_ENCODER.encode(rates_between(before, after))]
                 before = after
@@ -80,16 +88,18 @@ class RatesView:
 
 
 def read_counters(text: bytes, at: float) -> Counters:
-    """Return the counters in a scrape of kube-apiserver's metrics."""
+    """Return the counters in a scrape of kube-apiserver's metrics. Raises BadMetrics."""
     requests: dict[str, float] = defaultdict(float)
     buckets: dict[float, float] = defaultdict(float)
     events = inflight = 0.0
+    if not text.startswith(_PREFIX) and b"\n" + _PREFIX not in text:
+        raise BadMetrics("/metrics has no metrics of an API server")
     for line in text.split(b"\n"):
         if line.startswith(_REQUESTS):
             requests[_label(line, b"verb")] += _value(line)
         elif line.startswith(_BUCKETS):
             if _label(line, b"verb") not in _LONG:
-                buckets[float(_label(line, b"le").replace("+Inf", "inf"))] += _value(line)
+                buckets[_number(_label(line, b"le").encode())] += _value(line)
         elif line.startswith(_EVENTS):
             events += _value(line)
         elif line.startswith(_INFLIGHT):
@@ -133,12 +143,25 @@ def _grown(after: float, before: float) -> float:
 
 
 def _label(line: bytes, name: bytes) -> str:
-    start = line.find(name + b'="')
+    """Return the value of a label, "" if it is missing."""
+    start = max(line.find(b'%b%b="' % (before, name)) for before in (b"{", b","))
     if start < 0:
         return ""
-    start += len(name) + 2
+    start += len(name) + 3
     return line[start : line.find(b'"', start)].decode(errors="replace")
 
 
 def _value(line: bytes) -> float:
-    return float(line.rpartition(b" ")[2])
+    """Return the value of a sample; a time may follow it. Raises BadMetrics unless it is a finite number."""
+    value = _number(line.rpartition(b"}")[2].strip(b" ").partition(b" ")[0])
+    if not isfinite(value):
+        raise BadMetrics(f"/metrics has the value {value}")
+    return value
+
+
+def _number(text: bytes) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        shown = text[:_SHOWN].decode(errors="replace")
+        raise BadMetrics(f"/metrics has {shown!r} in place of a number") from None

@@ -68,13 +68,24 @@ class MessageConnection:
 
     async def send(self, data: bytes | str) -> None:
         """Send a message, waiting while the client is slow. Raises ConnectionResetError when it is gone."""
+        if isinstance(data, str):
+            await self.send_text(data.encode())
+            return
+        self._check_open()
+        self._protocol.send_binary(data)
+        await self._flush()
+
+    async def send_text(self, data: bytes) -> None:
+        """Send UTF-8 as a text message, waiting while the client is slow. Raises ConnectionResetError when it is
+        gone.
+        """
+        self._check_open()
+        self._protocol.send_text(data)
+        await self._flush()
+
+    def _check_open(self) -> None:
         if self._over or self._protocol.close_expected():
             raise ConnectionResetError("the WebSocket is closed")
-        if isinstance(data, str):
-            self._protocol.send_text(data.encode())
-        else:
-            self._protocol.send_binary(data)
-        await self._flush()
 
     async def close(self) -> None:
         """Send a close frame (1000) if still possible, and close the connection."""

@@ -1,0 +1,23 @@
+/** A user with rights in one namespace: each view shows what there is, and says what is refused. */
+import assert from "node:assert/strict";
+
+export default async function (play) {
+  const { page } = play;
+  await play.go("cluster");
+  await page.getByText(/is forbidden|forbidden:/).first().waitFor();
+  assert.equal(await page.getByText("Reading nodes and pods").count(), 0);
+  await play.go("objects/configmaps");
+  await page.locator(".error").getByText("forbidden").waitFor();
+  await play.go("objects/configmaps?ns=theirs");
+  await page.getByRole("row", { name: /readable/ }).waitFor();
+  await page.getByRole("link", { name: "readable" }).click();
+  await page.getByRole("row", { name: /color: red/ }).waitFor();
+  await play.go("objects/secrets?ns=theirs");
+  await page.locator(".error").getByText("forbidden").waitFor();
+  await play.go("requests");
+  await page.getByText("Your user may not read /debug/requests.").waitFor();
+  await play.go("time/configmaps/theirs/readable");
+  await page.getByText("Your user may not read this history").waitFor();
+  await play.go("why/configmaps/theirs/readable");
+  await page.locator(".answer .summary, .answer .error").first().waitFor();
+}
