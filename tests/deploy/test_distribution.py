@@ -29,7 +29,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = shutil.ignore_patterns(
         ".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "dist", "site", "found", "node_modules"
     )
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*made))
+    shutil.copytree(ROOT, copy, ignore=made)
     subprocess.run(["make", "dist", f"PYTHON={sys.executable}"], cwd=copy, check=True, capture_output=True)
     return copy / "dist"
 

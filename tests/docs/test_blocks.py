@@ -184,6 +184,43 @@ def test_shells_are_shown_as_consoles(path: Path) -> None:
             assert not block.startswith("$ "), block
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_commands_can_be_pasted_by_any_user(path: Path) -> None:
+    """A command names a folder of its reader by `~` or `$PWD`; only output has the folder of a certain user."""
+    assert [each.command for block in blocks(path) for each in steps(block) if "/home/" in each.command] == []
+
+
+_SERVER = re.compile(r"(steersman serve|\S*kube-apiserver)\b.* &$", re.DOTALL)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_readers_see_when_a_server_in_the_background_is_ready(path: Path) -> None:
+    """The line of a server that is ready follows its command: whoever pastes the next command earlier gets an error."""
+    for block in blocks(path):
+        for step in steps(block):
+            if _SERVER.match(step.command):
+                assert any(line.startswith("ready") for line in step.told), step.command
+
+
+_ENDLESS = re.compile(
+    r"steersman (serve|up|inspect|controllers|scheduler|trace)\b(?!.* (--detach|--help|--recent|\$))"
+    r"|kubectl (port-forward|proxy|logs -f|get .*(-w|--watch))\b"
+)
+"""Commands that run until they are interrupted."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_readers_are_told_to_interrupt_a_command_that_does_not_end(path: Path) -> None:
+    endless = [
+        step.command
+        for block in blocks(path)
+        for step in steps(block)
+        if _ENDLESS.match(step.command) and not step.command.endswith("&")
+    ]
+    if endless:
+        assert re.search(r"Ctrl-C", Document(path).prose), endless
+
+
 def test_commands_that_go_on_in_the_next_line_and_documents_are_one_command() -> None:
     block = "$ a \\\n  b\n1\n$ c <<END\nx\n$ y\nEND\n2\n3\n$ d\n"
     assert [(each.command, each.told) for each in steps(block)] == [

@@ -155,7 +155,7 @@ class Reader:
 
     def _follow(self, step: Step) -> None:
         if step.command.endswith(" &") and "<<" not in step.command:
-            self._begin(step.command)
+            self._begin(step)
         elif re.match(r"steersman (serve|inspect)|kubectl (port-forward|logs -f)", step.command):
             self._interrupted(step)
         else:
@@ -175,11 +175,14 @@ class Reader:
         fails = any(line.startswith(("The ", "error:", "Error", "Warning:")) for line in step.told)
         assert status == 0 or fails or "|" in step.command, (step.command, printed)
 
-    def _begin(self, command: str) -> None:
-        """Start a program in the background; wait until it is ready if it is a server."""
-        said = self._started(command.removesuffix(" &"))
-        if "steersman" in command or "kube-apiserver" in command:
+    def _begin(self, step: Step) -> None:
+        """Start a program in the background; wait until it is ready, and prints the lines of the step, if it is a server."""
+        said = self._started(step.command.removesuffix(" &"))
+        if "steersman" in step.command or "kube-apiserver" in step.command:
             self._until(f"grep -q ^ready {said}", said)
+        if step.told:
+            printed, _ = self.typed(f"cat {said}")
+            assert _is_as_told(printed[: len(step.told)], step.told), (step.command, printed)
 
     def _interrupted(self, step: Step) -> None:
         """Run an endless program until it has printed the lines of the step, or any line if there are none, and end it."""
