@@ -128,6 +128,19 @@ async def test_an_update_tells_its_revision_and_a_conflict_its_reason(client: Cl
     assert update["attributes"]["error"] == "Conflict"
 
 
+async def test_lines_tell_writes_without_a_change_and_lists_with_a_limit_or_a_selector(client: Client) -> None:
+    await recent(client)
+    body = {"metadata": {"name": "c"}, "data": {"a": "b"}}
+    await client.post(CONFIG_MAPS, body)
+    for data in ({"a": "b"}, {"a": "c"}):
+        await client.patch(f"{CONFIG_MAPS}/c", {"data": data}, **{"content-type": "application/merge-patch+json"})
+    found = [each["unchanged"] for each in await recent(client, "?resource=configmaps")]
+    assert found == [False, True, False]
+    for query in ("", "?limit=1", "?labelSelector=a%3Db", "?fieldSelector=metadata.name%3Dc", "?limit=0"):
+        await client.get(f"{CONFIG_MAPS}{query}")
+    assert [each["limited"] for each in await recent(client, "?verb=list")] == [False, True, True, True, False]
+
+
 @pytest.mark.parametrize(
     ("query", "count"),
     [

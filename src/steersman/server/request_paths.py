@@ -30,6 +30,7 @@ from steersman.server.request_traces import PATH, RequestTraces, leave_out
 from steersman.server.server import Server
 from steersman.tracing.documents import document, summary
 from steersman.tracing.trace import Trace
+from steersman.work.yielding import run_in_slices
 
 MOST_UNREAD: Final = 1 << 20
 """Unsent bytes of a stream above which further requests are dropped and counted."""
@@ -38,7 +39,7 @@ _DELAY: Final = 0.1
 _MOST_WAITING: Final = 5_000
 """Requests that wait for their lines; further requests are dropped and counted."""
 _AT_ONCE: Final = 200
-"""Lines that are made in one iteration of the event loop."""
+"""Lines that are written together."""
 MOST_STREAMS: Final = 16
 """Most streams at once."""
 _LONGEST: Final = 64
@@ -87,7 +88,7 @@ class RequestStream:
         self._writer: BodyWriter | None = None
         self._leave: Callable[[], None] | None = None
         self._waiting: deque[Trace] = deque()
-        self._timer: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._dropped = 0
 
     def start(self, writer: BodyWriter) -> None:
@@ -110,8 +111,8 @@ class RequestStream:
 
     def finish(self) -> None:
         """End the stream, as the server is shutting down."""
-        while self._waiting:
-            self._flush()
+        while self._write_some():
+            pass
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.end()
@@ -129,7 +130,12 @@ class RequestStream:
             self._timer = asyncio.get_running_loop().call_later(_DELAY, self._flush)
 
     def _flush(self) -> None:
-        """Write the lines of the waiting requests, a bounded number of them at once."""
+        """Write the lines of the waiting requests."""
+        self._timer = None
+        run_in_slices(self._write_some)
+
+    def _write_some(self) -> bool:
+        """Write the lines of some waiting requests; return True if there are more."""
         waiting, matches = self._waiting, self._matches
         found = [summary(waiting.popleft()) for _ in range(min(len(waiting), _AT_ONCE))]
         lines: list[bytes] = []
@@ -137,9 +143,9 @@ class RequestStream:
             lines.append(_line({"dropped": self._dropped}))
             self._dropped = 0
         lines += [_line(each) for each in found if matches(each)]
-        self._timer = asyncio.get_running_loop().call_soon(self._flush) if waiting else None
         if self._writer is not None and lines:
             self._writer.write(b"".join(lines))
+        return bool(waiting)
 
 
 def matcher(query: Query) -> Matches:
