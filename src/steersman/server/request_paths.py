@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.endpoints.query import Query
-from steersman.endpoints.request import Request
+from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import JSON_TYPE, error_response
 from steersman.machinery.errors.status import StatusError, bad_request, too_many_requests
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -34,6 +34,8 @@ from steersman.work.yielding import run_in_slices
 
 MOST_UNREAD: Final = 1 << 20
 """Unsent bytes of a stream above which further requests are dropped and counted."""
+WORKER: Final = "steersman-worker"
+"""Header field that tells which of several processes has answered."""
 _DELAY: Final = 0.1
 """Seconds for which requests are collected before they are written to a stream."""
 _MOST_WAITING: Final = 5_000
@@ -49,14 +51,25 @@ Matches = Callable[[dict[str, Any]], bool]
 """Condition about the summary of a request."""
 
 
-def install_request_paths(server: Server, traces: RequestTraces) -> None:
-    """Add the paths, which the index does not list. Raises ValueError if a path is taken."""
-    server.add_path(PATH, partial(_requests, server, traces), listed=False)
-    server.add_prefix(f"{PATH}/", partial(_one, traces))
+def install_request_paths(server: Server, traces: RequestTraces, worker: str = "") -> None:
+    """Add the paths, which the index does not list. Raises ValueError if a path is taken.
+
+    `worker` tells which of several processes this one is, as in "2 of 4"; each has its own requests.
+    """
+    server.add_path(PATH, partial(_of_worker, worker, partial(_requests, server, traces)), listed=False)
+    server.add_prefix(f"{PATH}/", partial(_of_worker, worker, partial(_one, traces)))
+
+
+async def _of_worker(worker: str, handle: Handler, request: Request) -> Response:
+    """Return the answer of `handle`, which says of which process it is."""
+    leave_out()
+    response = await handle(request)
+    if worker:
+        response.headers.append((WORKER, worker))
+    return response
 
 
 async def _requests(server: Server, traces: RequestTraces, request: Request) -> Response:
-    leave_out()
     try:
         matches = matcher(request.query)
     except StatusError as error:
@@ -70,7 +83,6 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
 
 
 async def _one(traces: RequestTraces, request: Request) -> Response:
-    leave_out()
     wanted = request.path.removeprefix(f"{PATH}/")
     found = traces.find(wanted)
     if found is None:
