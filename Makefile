@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench bench-load fuzz lock docs dist try-dist sbom audit etcd types printable clean
+.PHONY: help install up inspector test test-all lint format bench bench-load fuzz lock docs dist try-dist sbom audit etcd types printable clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,11 @@ $(STAMP): pyproject.toml constraints.txt
 
 up: install ## run a simulated cluster on https://127.0.0.1:6443 until interrupted (FLAGS=... for more flags)
 	$(BIN)/steersman up $(FLAGS)
+
+inspector: install ## build the page of `steersman inspect` from inspector/ (needs Node.js 20.19 or later, with npm)
+	@command -v npm >/dev/null || { echo "inspector needs Node.js 20.19 or later with npm on the PATH" >&2; exit 1; }
+	cd inspector && npm ci --no-audit --no-fund --ignore-scripts && npm run build
+	$(BIN)/python -m tools.inspector_page write
 
 test: install ## the unit tests, in some minutes (JOBS=0 for one process, TESTS=tests/net for some)
 	$(BIN)/python -m tools.run_tests --jobs $(JOBS) -m "not slow" $(RUN) $(TESTS)

@@ -31,7 +31,7 @@ describe("figures", () => {
   it("have units", () => {
     expect([0, 1023, 1024, 10_240, 1 << 30].map(bytes)).toEqual(["0 B", "1023 B", "1.0 KiB", "10 KiB", "1.0 GiB"]);
     expect([0, 250, 2000, 2500, 12_340].map(cores)).toEqual(["0", "250m", "2", "2500m", "12.3"]);
-    expect([null, 0.00004, 0.0123, 1.5].map((each) => milliseconds(each))).toEqual(["–", "0.0 ms", "12 ms", "1.50 s"]);
+    expect([null, 0.00004, 0.0023, 0.0123, 1.5].map((each) => milliseconds(each))).toEqual(["–", "0.04 ms", "2.3 ms", "12 ms", "1.50 s"]);
     expect([0, 2.34, 12.7].map(rate)).toEqual(["0.0", "2.3", "13"]);
   });
 

@@ -48,7 +48,7 @@ export function milliseconds(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds >= 1) return `${seconds.toFixed(2)} s`;
   const value = seconds * 1000;
-  return `${value >= 10 ? Math.round(value) : value.toFixed(1)} ms`;
+  return `${value >= 10 ? Math.round(value) : value.toFixed(value >= 1 ? 1 : 2)} ms`;
 }
 
 export function rate(perSecond: number): string {

@@ -12,10 +12,10 @@ import pytest
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.endpoints.query import NO_QUERY
 from steersman.server.request_paths import MOST_STREAMS, RequestStream, matcher
-from steersman.server.request_traces import KEPT, LINGER, RequestTraces
+from steersman.server.request_traces import KEPT, KEPT_MARKS, LINGER, RequestTraces
 from steersman.testing import Client
 from steersman.tracing.readers import Readers
-from steersman.tracing.trace import OWN
+from tests.tracing.answers import Answer
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 ClientOf = Callable[..., Client]
@@ -185,9 +185,10 @@ async def test_streams_are_limited(client: Client) -> None:
 
 
 def ended(readers: Readers, path: str = "/") -> None:
-    trace = readers.begin("GET", {})
+    trace = readers.begin({})
     assert trace is not None
-    trace.facts = {"path": path}
+    trace.answered = Answer({"path": path})
+    trace.ended = trace.began
     readers.end(trace)
 
 
@@ -198,28 +199,29 @@ async def test_the_ring_is_bounded_by_requests_and_by_their_steps() -> None:
         ended(readers)
     assert len(traces.recent()) == KEPT
     for _ in range(30):
-        trace = readers.begin("GET", {})
+        trace = readers.begin({})
         assert trace is not None
-        trace.facts = {"path": "/"}
-        for _ in range(900):
-            trace.open(trace.root, "step", {}, scope=OWN)
+        for _ in range(2_700):
+            trace.add_event("read")
+        trace.ended = trace.began
         readers.end(trace)
     kept = traces.recent()
-    assert len(kept) < 30
-    assert sum(len(each.steps) for each in kept) <= 20_000
+    assert len(kept) == KEPT
+    assert sum(each.size for each in kept) <= KEPT_MARKS
+    assert kept[-30].dropped == 2_700
+    assert kept[-1].size == 2_700
 
 
-async def test_requests_of_readers_are_not_kept() -> None:
-    readers = Readers()
-    traces = RequestTraces(readers, always=True)
-    ended(readers, "/debug/requests/x")
-    assert traces.recent() == []
+async def test_requests_of_readers_are_not_kept(client: Client) -> None:
+    await recent(client)
+    await client.get("/debug/requests/x")
+    assert await recent(client) == []
 
 
 async def test_tracing_ends_a_minute_after_the_last_read(monkeypatch: pytest.MonkeyPatch) -> None:
     readers = Readers()
     traces = RequestTraces(readers)
-    assert readers.begin("GET", {}) is None
+    assert readers.begin({}) is None
     later: list[tuple[float, Callable[[], None]]] = []
 
     class Timer:
@@ -239,7 +241,7 @@ async def test_tracing_ends_a_minute_after_the_last_read(monkeypatch: pytest.Mon
     ((after, rest),) = later
     assert after == LINGER
     rest()
-    assert readers.begin("GET", {}) is None
+    assert readers.begin({}) is None
 
 
 async def test_a_slow_reader_is_told_how_many_requests_it_has_missed(plane_with_stream: Any) -> None:

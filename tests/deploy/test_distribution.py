@@ -8,6 +8,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 
 from tests import ROOT
 from tests.docs.markdown_documents import Document
+from tools import inspector_page
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +26,9 @@ pytestmark = pytest.mark.slow
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist that `make dist` builds, in a copy of the checkout."""
     copy = tmp_path_factory.mktemp("checkout") / "steersman"
-    made = shutil.ignore_patterns(".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "dist", "site", "found")
+    made = shutil.ignore_patterns(
+        ".git", ".venv*", ".*_cache", ".hypothesis", "__pycache__", "dist", "site", "found", "node_modules"
+    )
     shutil.copytree(ROOT, copy, ignore=made)
     subprocess.run(["make", "dist", f"PYTHON={sys.executable}"], cwd=copy, check=True, capture_output=True)
     return copy / "dist"
@@ -44,6 +49,18 @@ def test_a_second_build_makes_the_same_files(distributions: Path) -> None:
     command = ["make", "dist", f"PYTHON={sys.executable}"]
     subprocess.run(command, cwd=distributions.parent, check=True, capture_output=True)
     assert (distributions / "SHA256SUMS").read_text() == before
+
+
+def test_the_page_of_the_inspector_is_in_the_distributions(distributions: Path, wheel: Path) -> None:
+    """The page is built before, so that an installation needs no Node.js."""
+    page = {str(each.relative_to(ROOT / "src")) for each in inspector_page.built(ROOT)}
+    assert len(page) > 2
+    with zipfile.ZipFile(wheel) as packed:
+        assert page <= set(packed.namelist())
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as unpacked:
+        names = {each.partition("/")[2] for each in unpacked.getnames()}
+    assert {f"src/{each}" for each in page} | {"inspector/package-lock.json", "inspector/src/main.tsx"} <= names
 
 
 def test_the_wheel_is_installed_by_the_commands_of_the_documents(wheel: Path, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ PLAYED = {
     "docs/data-folder.md": READ,
     "docs/tour.md": READ,
     "docs/history.md": READ,
+    "docs/inspect.md": READ,
 }
 """Test that runs the commands of each document."""
 TESTED = {

@@ -156,7 +156,7 @@ class Reader:
     def _follow(self, step: Step) -> None:
         if step.command.endswith(" &") and "<<" not in step.command:
             self._begin(step)
-        elif re.match(r"steersman serve|kubectl (port-forward|logs -f)", step.command):
+        elif re.match(r"steersman (serve|inspect)|kubectl (port-forward|logs -f)", step.command):
             self._interrupted(step)
         else:
             self._once(step)

@@ -137,6 +137,10 @@ def test_the_guide_of_history(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "history.md"))
 
 
+def test_the_guide_of_the_page(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "inspect.md"))
+
+
 def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from steersman.testing import ServerProcess
+from tests import ROOT
 from tests.e2e.inspector_page import FrontProcess, missing
+from tests.e2e.inspector_pictures import VIEWS, take
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "all is there")]
 POD = {"containers": [{"name": "main", "image": "app"}]}
@@ -35,6 +37,7 @@ BINDING = {
     "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "theirs"}],
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
 }
+LARGEST_PICTURE = 150_000
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/theirs"
 
 
@@ -124,3 +127,11 @@ def test_servers_without_records_or_without_history_are_told_apart(tmp_path: Pat
         send(server, "POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "settings"}})
         with FrontProcess(server.kubeconfig, tmp_path / "stderr") as front:
             front.play("without_history", tmp_path)
+
+
+def test_the_pictures_of_the_guide_can_be_taken(tmp_path: Path) -> None:
+    take(tmp_path)
+    names = {f"inspect-{view}.png" for view in VIEWS}
+    assert {each.name for each in tmp_path.iterdir()} == names
+    for folder in (tmp_path, ROOT / "docs" / "images"):
+        assert [name for name in sorted(names) if (folder / name).stat().st_size > LARGEST_PICTURE] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
@@ -10,9 +10,7 @@ from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.transport import Transport
 from steersman.testing import Environment
-from tests.inspector.front_client import Visitor
-
-Visit = Callable[[Transport], Awaitable[Visitor]]
+from tests.inspector.front_client import Visit, Visitor
 
 
 @pytest_asyncio.fixture
@@ -29,7 +27,7 @@ async def visit() -> AsyncIterator[Visit]:
 
     yield start
     for each in fronts:
-        await each.front.stop()
+        await each.leave()
 
 
 @pytest_asyncio.fixture

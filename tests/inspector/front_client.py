@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,6 +74,7 @@ class Visitor:
         self.front = Front(transport, info or Info("https://example", "somewhere"), self.addresses.append)
         self.port = 0
         self.cookie = ""
+        self._pages: list[Page] = []
 
     async def start(self) -> None:
         """Start the front."""
@@ -134,7 +135,20 @@ class Visitor:
         headers = {"cookie": self.cookie, **options.pop("headers", {})}
         options.setdefault("origin", f"http://{self.host}")
         url = f"ws://{self.host}/channel"
-        return Page(await connect(url, additional_headers=headers, max_size=None, proxy=None, **options))
+        page = Page(await connect(url, additional_headers=headers, max_size=None, proxy=None, **options))
+        self._pages.append(page)
+        return page
+
+    async def leave(self) -> None:
+        """Stop the front and close all channels."""
+        await self.front.stop()
+        for each in self._pages:
+            each.socket.transport.abort()
+            await each.socket.wait_closed()
+
+
+Visit = Callable[[Transport], Awaitable[Visitor]]
+"""Function that starts a front for an API server, and opens a session of it."""
 
 
 class Page:

@@ -15,8 +15,7 @@ from steersman.client.transport import Unreachable
 from steersman.inspector.forwarding import AGENT
 from steersman.net.message import Request, Response
 from steersman.net.server import HttpServer
-from tests.inspector.conftest import Visit
-from tests.inspector.front_client import SCRIPT, ScriptedAnswer, ScriptedServer, Visitor, plain_transport
+from tests.inspector.front_client import SCRIPT, ScriptedAnswer, ScriptedServer, Visit, Visitor, plain_transport
 
 
 async def test_objects_are_written_and_read(visitor: Visitor, client: Client) -> None:

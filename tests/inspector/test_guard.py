@@ -11,8 +11,7 @@ from websockets.exceptions import InvalidStatus
 from steersman.client.transport import Transport
 from steersman.inspector.guard import HEADER, Guard, Refused
 from steersman.net.message import Headers
-from tests.inspector.conftest import Visit
-from tests.inspector.front_client import SCRIPT, Page, ScriptedAnswer, ScriptedServer, Visitor
+from tests.inspector.front_client import SCRIPT, Page, ScriptedAnswer, ScriptedServer, Visit, Visitor
 
 VERSION = "/k8s/version"
 

@@ -178,8 +178,17 @@ def _filled(count: int, **each: Any) -> list[Plain]:
     return [pod(f"old-{number}", nodeName=f"node-{number}", **each) for number in range(count)]
 
 
+def _full(node_name: str) -> Plain:
+    return pod("full", nodeName=node_name, requests={"cpu": "4"})
+
+
+def _disk(name: str) -> Plain:
+    return {"volumes": [{"name": "disk", "gcePersistentDisk": {"pdName": name}}]}
+
+
 _GPU_TAINT: Final = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
 _PORT: Final = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
+_UDP_PORT: Final = {"ports": [{"containerPort": 53, "hostPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1"}]}
 _ONE_POD: Final = "ReadWriteOncePod"
 
 CASES: Final[Mapping[str, tuple[list[Plain], Plain]]] = {
@@ -292,6 +301,78 @@ CASES: Final[Mapping[str, tuple[list[Plain], Plain]]] = {
             pod("old", nodeName="node-0", **_mounted("data")),
         ],
         pod(**_mounted("data")),
+    ),
+    "unschedulable-and-cpu": (
+        [
+            node("node-0", cpu="1", unschedulable=True),
+            node("node-1", unschedulable=True, taints=[_GPU_TAINT]),
+            node("node-2"),
+            pod("old", nodeName="node-2", requests={"cpu": "3"}),
+        ],
+        pod(requests={"cpu": "2"}),
+    ),
+    "ports-and-taints": (
+        [
+            node("node-0"),
+            *(node(f"node-{number}", taints=[{"key": "evict", "effect": "NoExecute"}]) for number in (1, 2)),
+            *_filled(1, container=_UDP_PORT),
+        ],
+        pod(container=_UDP_PORT),
+    ),
+    "disk-in-use": (
+        [
+            *_three(),
+            *(pod(f"old-{number}", nodeName=f"node-{number}", **_disk("d")) for number in range(2)),
+            _full("node-2"),
+        ],
+        pod(**_disk("d"), requests={"cpu": "1"}),
+    ),
+    "volume-limits-and-cpu": (
+        [
+            node("node-0"),
+            node("node-1", cpu="500m"),
+            _csi_node("node-0", 1),
+            _csi_node("node-1", 1),
+            _claim("data", storage_class="fast", volume="disk"),
+            _volume("disk", "data"),
+            _claim("other", storage_class="fast", volume="other-disk"),
+            _volume("other-disk", "other"),
+            pod("old", nodeName="node-0", **_mounted("other")),
+        ],
+        pod(**_mounted("data"), requests={"cpu": "1"}),
+    ),
+    "volume-zone-and-taints": (
+        [
+            node("node-0", labels={ZONE: "zone-0"}),
+            node("node-1", labels={ZONE: "zone-1"}, taints=[_GPU_TAINT]),
+            _claim("data", storage_class="fast", volume="disk"),
+            _volume("disk", "data", labels={ZONE: "zone-1"}),
+        ],
+        pod(**_mounted("data")),
+    ),
+    "priority-class": (
+        [_priority("low", 10), _priority("high", 1000), *_three(), *_filled(3, requests={"cpu": "3"})],
+        pod(requests={"cpu": "2"}),
+    ),
+    "preemption-chooses": (
+        [
+            *(_priority(name, value) for name, value in (("low", 10), ("middle", 20), ("high", 1000))),
+            *_three(),
+            pod("old-0", nodeName="node-0", requests={"cpu": "3"}, priorityClassName="middle"),
+            pod("old-1", nodeName="node-1", requests={"cpu": "3"}, priorityClassName="low"),
+            pod("old-2", nodeName="node-2", requests={"cpu": "3"}, priorityClassName="high"),
+        ],
+        pod(requests={"cpu": "2"}, priorityClassName="high"),
+    ),
+    "preemption-of-a-port": (
+        [
+            _priority("high", 1000),
+            node("node-0"),
+            node("node-1", taints=[_GPU_TAINT]),
+            pod("old-0", nodeName="node-0", container=_PORT),
+            pod("old-1", nodeName="node-0", requests={"cpu": "1"}),
+        ],
+        pod(container=_PORT, priorityClassName="high"),
     ),
     "gates": (_three(), pod(schedulingGates=[{"name": "example.com/quota"}])),
     "devices": (

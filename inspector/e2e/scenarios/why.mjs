@@ -9,6 +9,7 @@ export default async function (play) {
   const groups = page.getByRole("table", { name: "Nodes that do not take the pod, by reason" });
   assert.match(await groups.innerText(), /3\s+NodeResourcesFit\s+too small: insufficient cpu/);
   await page.getByText("verified").first().waitFor();
+  assert.match(await page.getByRole("table", { name: "Last decisions of the scheduler" }).innerText(), /Unschedulable.*\s+0\/3 nodes are available/);
   await page.getByText("Evidence").first().click();
   await page.getByText("FailedScheduling").first().waitFor();
 

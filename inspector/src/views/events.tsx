@@ -118,7 +118,9 @@ export function EventList({ namespace = "", fields = "", title = "Events" }: { n
                 {ageOf(lastSeen(event))}
               </time>
               <b>{cut(event.reason ?? "", 60)}</b>
-              {where ? <a href={where}>{cut(name, 120)}</a> : <span>{cut(name, 120)}</span>}
+              <span>
+                {where ? <a href={where}>{cut(name, 120)}</a> : cut(name, 120)} {!namespace && <small>{cut(about.namespace ?? "", 63)}</small>}
+              </span>
               <span class="message">
                 {cut(event.message ?? "", LONGEST)}
                 {count > 1 && <small> ×{count}</small>}

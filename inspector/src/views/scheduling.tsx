@@ -1,5 +1,5 @@
 /** The scheduler's verdicts on a pod: nodes by reason, or scores of the best nodes. */
-import { cut } from "../format";
+import { ageOf, cut } from "../format";
 import { formatAddress } from "../router";
 import { ObjectLink, Unread, type Explanation, type Finding, type Reference } from "./explanation";
 
@@ -56,10 +56,30 @@ export function placementOf(finding: Finding): PlacementDetails | undefined {
   return typeof (found as Partial<PlacementDetails>).nodes === "number" ? (found as PlacementDetails) : undefined;
 }
 
+/** A decision of the scheduler that the server has kept. */
+interface Decision {
+  /** `Scheduled`, or a reason such as `Unschedulable`. */
+  readonly result: string;
+  readonly time?: string;
+  /** Equal decisions in a row. */
+  readonly count?: number;
+  readonly node?: string;
+  readonly message?: string;
+}
+
+/** Return the decisions in the details of a finding, none for other findings. */
+export function decisionsOf(finding: Finding): readonly Decision[] {
+  const found = finding.details as { readonly decisions?: unknown } | null | undefined;
+  return finding.reason === "LastDecisions" && Array.isArray(found?.decisions) ? (found.decisions as Decision[]) : [];
+}
+
 export function Scheduling({ explanation }: { explanation: Explanation }) {
-  const found = (explanation.findings ?? []).map(placementOf).filter((each) => each !== undefined);
+  const findings = explanation.findings ?? [];
+  const found = findings.map(placementOf).filter((each) => each !== undefined);
+  const decisions = findings.flatMap(decisionsOf);
   return (
     <>
+      {decisions.length > 0 && <DecisionTable decisions={decisions} />}
       {found.map((each, index) => (
         <Placement key={index} details={each} />
       ))}
@@ -149,6 +169,39 @@ export function GroupTable({ groups }: { groups: readonly Group[] }) {
               </tr>
             )),
           )}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function DecisionTable({ decisions }: { decisions: readonly Decision[] }) {
+  return (
+    <div class="scroll">
+      <table class="figures">
+        <caption>Last decisions of the scheduler</caption>
+        <thead>
+          <tr>
+            <th scope="col">Since</th>
+            <th scope="col">Decision</th>
+            <th scope="col">Node or reason</th>
+          </tr>
+        </thead>
+        <tbody>
+          {decisions.map((each, index) => (
+            <tr key={index}>
+              <td>
+                <time dateTime={each.time} title={each.time}>
+                  {ageOf(each.time)}
+                </time>
+              </td>
+              <td>
+                {cut(each.result, 60)}
+                {(each.count ?? 1) > 1 && <small> ×{each.count}</small>}
+              </td>
+              <td>{each.node ? <NodeLinks nodes={[each.node]} count={1} /> : cut(each.message ?? "", 600)}</td>
+            </tr>
+          ))}
         </tbody>
       </table>
     </div>

@@ -79,7 +79,9 @@ function UnhealthyItem({ found }: { found: UnhealthyObject }) {
   return (
     <li>
       <span class={`badge ${severity}`}>{severity}</span>
-      <ObjectLink object={subject} />
+      <span>
+        <ObjectLink object={subject} /> <small>{cut(subject.namespace ?? "", 63)}</small>
+      </span>
       <span class="message">{cut(found.message, 300)}</span>
       {kind ? (
         <a href={formatAddress(["why", kind.id, kind.namespaced ? (subject.namespace ?? "") : "-", subject.name ?? ""])} aria-label={`Why ${subject.name ?? ""}`} title={cut(found.command, 300)}>

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -22,7 +23,7 @@ from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
-from steersman.tracing.trace import current_step, step
+from steersman.tracing.trace import END, Recorder, StepKind, current_recorder
 from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
@@ -171,6 +172,8 @@ class Plugin:
     subresources: frozenset[str] | None = None
     """Subresources that the plugin handles, None for all; "" is the object itself."""
     mutates: bool = False
+    changes: bool = True
+    """True if `admit` may change the object, and not only look at it."""
     validates: bool = False
     _subscribers: tuple[Callable[[], None], ...] = ()
 
@@ -215,35 +218,38 @@ _Method = Callable[[Attributes], Awaitable[None]]
 
 
 class _Steps(NamedTuple):
-    """Methods of the plugins that handle one kind of write, in order."""
+    """Methods of the plugins that handle one kind of write, in order, and their steps in traces."""
 
     admit: tuple[_Method, ...]
     validate: tuple[_Method, ...]
+    admissions: tuple[tuple[StepKind, bool], ...]
+    """The steps, each with True if the plugin may change the object."""
+    validations: tuple[StepKind, ...]
 
 
-def in_steps(methods: Iterable[_Method]) -> tuple[_Method, ...]:
-    """Return the methods of plugins, each in a step of the traced request."""
-    known: list[bytes | None] = []
-    return tuple(partial(_in_step, each, known) for each in methods)
+def _step_kinds(plugins: Iterable[Plugin], phase: str) -> tuple[StepKind, ...]:
+    return tuple(StepKind(f"admission {plugin.name}", attributes={"phase": phase}) for plugin in plugins)
 
 
-async def _in_step(method: _Method, known: list[bytes | None], attributes: Attributes) -> None:
-    """Call the method in a step with its plugin, and the paths of the fields that it has changed.
-
-    `known` has the object's JSON after the method before, and is empty before the first one.
-    """
-    plugin = getattr(method, "__self__", None)
-    phase = method.__name__
-    with step(f"admission {getattr(plugin, 'name', '')}", phase=phase) as opened:
-        if phase != "admit" or opened is None:
-            await method(attributes)
-            return
-        before = known.pop() if known else document(attributes.obj)
-        await method(attributes)
-        after = document(attributes.obj)
-        known.append(after)
-        if before is not None and after is not None and after != before:
-            opened.attributes["changed"] = Changes(before, after)
+async def _admit_in_steps(recorder: Recorder, steps: _Steps, attributes: Attributes) -> None:
+    """Call the plugins, each in a step with the paths of the fields that it has changed."""
+    before: bytes | None = None
+    marks, is_first = recorder.marks, True
+    try:
+        for (kind, changes), admit in zip(steps.admissions, steps.admit, strict=True):
+            if changes and is_first:
+                before, is_first = document(attributes.obj), False
+            marks += (kind, monotonic(), None)
+            await admit(attributes)
+            if changes:
+                after = document(attributes.obj)
+                if after != before and before is not None and after is not None:
+                    recorder.set("changed", Changes(before, after))
+                before = after
+            marks += (END, monotonic(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
 
 
 class Chain:
@@ -276,14 +282,14 @@ class Chain:
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
-        if current_step() is not None:
-            steps = _Steps(in_steps(steps.admit), ())
-        for admit in steps.admit:
+        recorder = current_recorder()
+        admitting = None if recorder is None else partial(_admit_in_steps, recorder, steps)
+        for admit in steps.admit if admitting is None else (admitting,):
             await admit(attributes)
         again = attributes.existing_reinvocation
         if again is not None and again.is_requested and not again.is_second:
             again.is_second = True
-            for admit in steps.admit:
+            for admit in steps.admit if admitting is None else (admitting,):
                 await admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
@@ -291,8 +297,14 @@ class Chain:
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
-        for validate in steps.validate if current_step() is None else in_steps(steps.validate):
-            await validate(attributes)
+        recorder = current_recorder()
+        if recorder is None:
+            for validate in steps.validate:
+                await validate(attributes)
+            return
+        for kind, validate in zip(steps.validations, steps.validate, strict=True):
+            with recorder.begin(kind):
+                await validate(attributes)
 
     def _build_steps(self, writes: WriteKind) -> _Steps:
         plugins = [
@@ -302,9 +314,13 @@ class Chain:
             and (plugin.resources is None or GroupResource(writes.group, writes.resource) in plugin.resources)
             and (plugin.subresources is None or writes.subresource in plugin.subresources)
         ]
+        mutating = [each for each in plugins if each.mutates and each.has_work(writes, mutating=True)]
+        validating = [each for each in plugins if each.validates and each.has_work(writes, mutating=False)]
         steps = _Steps(
-            tuple(each.admit for each in plugins if each.mutates and each.has_work(writes, mutating=True)),
-            tuple(each.validate for each in plugins if each.validates and each.has_work(writes, mutating=False)),
+            tuple(each.admit for each in mutating),
+            tuple(each.validate for each in validating),
+            tuple(zip(_step_kinds(mutating, "admit"), [each.changes for each in mutating], strict=True)),
+            _step_kinds(validating, "validate"),
         )
         self._steps.keep(writes, steps)
         return steps

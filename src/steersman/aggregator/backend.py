@@ -43,7 +43,7 @@ from steersman.net.client.http1 import UnaskedUpgrade
 from steersman.net.client.tls import HTTP2, Protocols
 from steersman.net.client.transport import Address, Nearby, Transport, bounded
 from steersman.net.message import BodyAborted, Response
-from steersman.tracing.trace import UNRECORDED, current_step, http_client_span, outgoing
+from steersman.tracing.trace import UNRECORDED, current_recorder, http_client_span, outgoing
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +179,9 @@ class Backend:
         body = request.http.body
         pieces = None if isinstance(body, EmptyBody) else aiter(body)
         target = f"{path}?{_query(request)}" if request.http.query else path
-        spanning = http_client_span(request.method, f"https://{authority}{target}") if current_step() else UNRECORDED
+        spanning = (
+            http_client_span(request.method, f"https://{authority}{target}") if current_recorder() else UNRECORDED
+        )
         with spanning as opened:
             if passed := outgoing():
                 names = {name for name, _ in passed}

@@ -32,7 +32,7 @@ from steersman.machinery.limited_log import LimitedLog
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
 from steersman.rest.conversion import Conversion, NotConverted
-from steersman.tracing.trace import Value, add_event, span
+from steersman.tracing.trace import COMPONENT, StepKind, Value, add_event, branch
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
@@ -45,6 +45,7 @@ log: Final = LimitedLog(logging.getLogger(__name__))
 
 _REVIEW_BYTES: Final = 2 << 20
 """Bytes of the objects in one request with several objects."""
+_CALL: Final = StepKind("Call conversion webhook", COMPONENT)
 _MAX_ANSWER_BYTES: Final = 8 << 20
 _MAX_CONCURRENT: Final = 32
 """The most concurrent requests to one webhook."""
@@ -144,7 +145,7 @@ class WebhookConversion(Conversion):
             "object-count": len(values),
             "UID": uid,
         }
-        with span("Call conversion webhook", **about):
+        with branch(_CALL, about):
             answer = await self._call(review_of(version, uid, target.api_version, values))
             add_event("Request completed")
         objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.interface import (
@@ -14,15 +14,10 @@ from steersman.authentication.interface import (
     TokenIdentity,
 )
 from steersman.authentication.user import UserInfo, authenticated
-from steersman.tracing.trace import Step, current_step
+from steersman.tracing.trace import Chosen, current_recorder
 
 T = TypeVar("T")
-
-
-def _note(opened: Step, found: object) -> None:
-    """Note in the step of authentication which authenticator knows the user; the innermost one is noted first."""
-    if opened.name == "authentication":
-        opened.attributes.setdefault("authenticator", type(found).__name__)
+_AUTHENTICATOR: Final = Chosen("authenticator", "authentication")
 
 
 class UnionAuthenticator:
@@ -54,8 +49,8 @@ class UnionAuthenticator:
                 continue
             if not isinstance(user, UserInfo):
                 return self._resume(user, rest, credentials, errors)
-            if (opened := current_step()) is not None:
-                _note(opened, each)
+            if (recorder := current_recorder()) is not None:
+                recorder.marks += (_AUTHENTICATOR, each, None)
             return authenticated(user)
         _refuse_after(errors)
         return None if self._anonymous is None else self._anonymous.authenticate(credentials)
@@ -105,8 +100,8 @@ class UnionTokenAuthenticator:
             if not isinstance(identity, TokenIdentity):
                 following = ((lambda each=each: each.authenticate_token(token, audiences)) for each in rest)
                 return _first_known(identity, following, TokenIdentity, errors)
-            if (opened := current_step()) is not None:
-                _note(opened, each)
+            if (recorder := current_recorder()) is not None:
+                recorder.marks += (_AUTHENTICATOR, each, None)
             return identity
         _refuse_after(errors)
         return None

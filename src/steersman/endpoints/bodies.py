@@ -5,6 +5,7 @@ Errors have the texts of k8s.io/apimachinery's `runtime` decoders as clients of 
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -50,7 +51,7 @@ from steersman.machinery.large_work.sizes import (
 from steersman.machinery.managed_fields import RESET_MANAGERS
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
-from steersman.tracing.trace import add_event, current_step
+from steersman.tracing.trace import current_recorder
 from steersman.work.offloading import current
 
 APPLY_YAML: Final = "application/apply-patch+yaml"
@@ -98,8 +99,8 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     except BodyAborted as error:
         raise plain_internal(str(error)) from None
     scope.shared.metrics.received(request.action, len(data))
-    if current_step() is not None:
-        add_event("limitedReadBody succeeded", len=len(data))
+    if (recorder := current_recorder()) is not None:
+        recorder.marks += ("limitedReadBody succeeded", monotonic(), {"len": len(data)})
     return data
 
 

@@ -17,7 +17,7 @@ from steersman.endpoints.negotiation import (
     wants_pretty,
 )
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, object_response
+from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, encoded_object
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
@@ -81,7 +81,7 @@ def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation
             if request.audit is not None and request.audit.wants_response:
                 request.audit.set_response_object((scope.prefix, scope.body(item)))
             return Response(code, [PROTOBUF_TYPE], protobuf.envelope(scope.protobuf(item), scope.gvk))
-        return object_response(request, scope.prefix + scope.body(item), wanted, code)
+        return encoded_object(request, scope.prefix + scope.body(item), wanted, code)
     if wanted.as_kind == "PartialObjectMetadataList":
         raise not_acceptable(
             "you requested PartialObjectMetadataList, but the requested object is not a list "
@@ -90,8 +90,8 @@ def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation
     if wanted.as_kind == "Table":
         including = include_object(request)
         table = table_of(scope, [item], wanted, including, revision=str(item.revision) if item.revision else "")
-        return object_response(request, encode_in_order(table), wanted, code)
-    return object_response(request, partial_object(scope, item, wanted.as_version), wanted, code)
+        return encoded_object(request, encode_in_order(table), wanted, code)
+    return encoded_object(request, partial_object(scope, item, wanted.as_version), wanted, code)
 
 
 def partial_object(scope: Scope, item: Item, version: str) -> bytes:

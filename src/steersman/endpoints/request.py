@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from steersman.flowcontrol.estimates import Estimate
     from steersman.flowcontrol.fairness import Flow
     from steersman.flowcontrol.queue_set import Ticket
+    from steersman.tracing.trace import Trace
 
 SHORT_QUERY: Final = 512
 """Characters of a query that is parsed immediately."""
@@ -49,6 +50,7 @@ class Request:
       sent.
     - `verdict` is the authorizer's, None before authorization.
     - `refused` is True if the authorizer did not allow the request.
+    - `trace` and its `entered` are only set for a request that is traced.
     - `newest` is the newest revision committed when the request arrived, which this process has processed; 0 if
       unknown.
     """
@@ -61,6 +63,7 @@ class Request:
         "audit_id",
         "authentication_seconds",
         "deadline",
+        "entered",
         "estimate",
         "flow",
         "headers",
@@ -77,6 +80,7 @@ class Request:
         "remarks",
         "subpath",
         "ticket",
+        "trace",
         "user",
         "verdict",
         "warnings",
@@ -87,6 +91,8 @@ class Request:
     query: Query
     estimate: Estimate
     ticket: Ticket | None
+    trace: Trace
+    entered: list[float]
 
     def __init__(self, http: HttpRequest, threads: WorkerThreads | None = None) -> None:
         """`threads` are the server's worker threads; only tests omit them."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from steersman.api import load
 from steersman.endpoints.negotiation import JSON, PROTOBUF, YAML, Representation, negotiate, wants_pretty
 from steersman.endpoints.request import Request
-from steersman.endpoints.spans import ENCODING, SERIALIZE, note_size
+from steersman.endpoints.spans import ENCODE
 from steersman.kinds.built_in import classes_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import decode_json, encode_in_order, pretty
@@ -18,7 +18,7 @@ from steersman.machinery.codec.strict import peek_type_meta
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import parse_group_version
 from steersman.net.message import Response
-from steersman.tracing.trace import current_step, span
+from steersman.tracing.trace import current_recorder
 from steersman.work.offloading import offload_if
 
 JSON_TYPE: Final = ("content-type", JSON)
@@ -64,15 +64,18 @@ def status_response(request: Request, status: dict[str, Any], wanted: Representa
 
 def object_response(request: Request, data: bytes, wanted: Representation, code: int = 200) -> Response:
     """Return an object, given as compact JSON, as the answer in the wanted representation."""
+    recorder = current_recorder()
+    if recorder is None:
+        return encoded_object(request, data, wanted, code)
+    with recorder.begin(ENCODE, {"mediaType": wanted.media}):
+        return encoded_object(request, data, wanted, code)
+
+
+def encoded_object(request: Request, data: bytes, wanted: Representation, code: int = 200) -> Response:
+    """Return an object as `object_response` does, for a caller that records the step of an encoder."""
     if request.audit is not None:
         request.audit.set_response_object((data,))
-    opened = current_step()
-    if opened is None or opened.name == SERIALIZE:
-        return encoded_response(data, wanted, code)
-    with span(SERIALIZE, ENCODING, mediaType=wanted.media):
-        response = encoded_response(data, wanted, code)
-        note_size(response)
-        return response
+    return encoded_response(data, wanted, code)
 
 
 def plain_response(value: dict[str, Any], wanted: Representation, code: int = 200) -> Response:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from time import monotonic
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from steersman.endpoints.negotiation import Representation
-from steersman.endpoints.request import Request
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.net.message import Response
-from steersman.rest.capabilities import Item, Listing
-from steersman.tracing.trace import Shared, add_event, current_step, cut, span, within, within_step
+from steersman.rest.capabilities import Listing
+from steersman.tracing.trace import (
+    COMPONENT,
+    END,
+    SET,
+    OuterEvent,
+    Pairs,
+    Recorder,
+    StepKind,
+    current_recorder,
+    cut,
+    recorded,
+)
 
 R = TypeVar("R")
 
-SERIALIZE: Final = "SerializeObject"
-APPLY: Final = "application/apply-patch+yaml"
 _PROTOCOLS: Final = {"2": "HTTP/2.0", "1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
 
 
-TRACE_FIELDS: Final[Shared] = (
+TRACE_FIELDS: Final[Pairs] = (
     ("accept", "accept"),
     ("audit-id", "id"),
     ("client", "sourceIP"),
@@ -37,14 +48,39 @@ TRACE_FIELDS: Final[Shared] = (
     ("verb", "metricsVerb"),
 )
 """Attributes of a handler's span (`traceFields`)."""
-AUDIT_ID: Final[Shared] = (("audit-id", "id"),)
-ENCODING: Final[Shared] = (("audit-id", "id"), ("method", "method"), ("url", "path"), ("protocol", "protocol"))
-"""Attributes of the span of an encoder."""
+AUDIT_ID: Final[Pairs] = (("audit-id", "id"),)
+ENCODE: Final = StepKind(
+    "SerializeObject",
+    COMPONENT,
+    (("audit-id", "id"), ("method", "method"), ("url", "path"), ("protocol", "protocol")),
+    encodes=True,
+)
+"""Encoding of an answer."""
+ANSWER: Final = replace(
+    ENCODE, before=("About to write a response",), after=("Writing http response done",), after_failure=True
+)
+"""Encoding of an answer by a handler that tells so."""
+ANSWER_GOT: Final = replace(ANSWER, follows=True)
+"""Encoding of an answer directly after a read."""
+GET: Final = StepKind(
+    "cacher.Get", COMPONENT, AUDIT_ID, (("key", "storageKey"),), before=("About to Get from storage",)
+)
+"""Read of one object from the cache."""
+LIST: Final = StepKind("cacher.GetList", COMPONENT, AUDIT_ID, (("type", "resource"),))
+"""List from the cache."""
+WATCH: Final = StepKind("cacher.Watch", COMPONENT, AUDIT_ID, (("type", "resource"),))
+"""Start of a watch of the cache."""
+MANAGED_FIELDS: Final = StepKind("managed fields")
+PATCH: Final = StepKind("patch")
+ABOUT_TO_PATCH: Final = OuterEvent("About to apply patch", "Patch")
+ABOUT_TO_ADMIT: Final = OuterEvent("About to check admission control", "Patch")
+DECODE: Final = StepKind("decode", before=("About to convert to expected version",), after=("Conversion done",))
+"""Decoding of a body."""
 
 
-def protocol(request: Request) -> str:
+def protocol_of(version: str) -> str:
     """Return the protocol as Go names it."""
-    return _PROTOCOLS.get(request.http.version, request.http.version)
+    return _PROTOCOLS.get(version, version)
 
 
 def scope_of(action: Action) -> str:
@@ -54,39 +90,21 @@ def scope_of(action: Action) -> str:
     return "namespace" if action.namespace else "cluster"
 
 
-def verb_of(request: Request, verb: str) -> str:
-    """Return the verb as metrics have it (`metrics.NormalizedVerb`)."""
-    if verb == "list":
-        return "LIST"
-    is_apply = verb == "patch" and request.headers.get("content-type", "").partition(";")[0] == APPLY
-    return "APPLY" if is_apply else request.method
-
-
-def converted(work: Awaitable[R]) -> Awaitable[R]:
-    """Return `work`, which decodes a body, in a step if the request is traced."""
-    return work if current_step() is None else _converted(work)
-
-
-async def _converted(work: Awaitable[R]) -> R:
-    add_event("About to convert to expected version")
-    found = await within_step(work, "decode")
-    add_event("Conversion done")
-    return found
-
-
 def written(data: bytes, work: Awaitable[R]) -> Awaitable[R]:
     """Return `work`, which stores the object of a body, with events if the request is traced."""
-    return work if current_step() is None else _written(data, work)
+    recorder = current_recorder()
+    return work if recorder is None else _written(recorder, len(data), work)
 
 
-async def _written(data: bytes, work: Awaitable[R]) -> R:
-    add_event("About to store object in database")
+async def _written(recorder: Recorder, size: int, work: Awaitable[R]) -> R:
+    marks = recorder.marks
+    marks += ("About to store object in database", monotonic(), None)
     try:
         found = await work
     except StatusError as error:
-        add_event("Write to database call failed", len=len(data), err=error.reason)
+        recorder.add_event("Write to database call failed", len=size, err=error.reason)
         raise
-    add_event("Write to database call succeeded", len=len(data))
+    marks += ("Write to database call succeeded", monotonic(), {"len": size})
     return found
 
 
@@ -98,47 +116,19 @@ def storage_key(action: Action) -> str:
 
 def in_serialization(wanted: Representation, answering: Awaitable[Response]) -> Awaitable[Response]:
     """Return `answering`, which encodes an object, in the span of an encoder if the request is traced."""
-    return answering if current_step() is None else serialized(wanted, answering)
+    recorder = current_recorder()
+    return answering if recorder is None else recorded(recorder, ANSWER, answering, {"mediaType": wanted.media})
 
 
-async def serialized(wanted: Representation, answering: Awaitable[Response]) -> Response:
-    """Return the result of `answering`, awaited in the span of an encoder, with the events of an answer around it."""
-    add_event("About to write a response")
-    try:
-        return await encoded(wanted, answering)
-    finally:
-        add_event("Writing http response done")
-
-
-async def encoded(wanted: Representation, answering: Awaitable[Response]) -> Response:
-    """Return the result of `answering`, awaited in the span of an encoder."""
-    with span(SERIALIZE, ENCODING, mediaType=wanted.media):
-        response = await answering
-        note_size(response)
-        return response
-
-
-async def got(action: Action, version: str, reading: Awaitable[Item]) -> Item:
-    """Return the result of `reading`, awaited in the span of a read of one object from the cache."""
-    add_event("About to Get from storage")
-    about = {"key": storage_key(action), "resource-version": version}
-    return await within(reading, "cacher.Get", AUDIT_ID, **about)
-
-
-async def listed(request: Request, listing: Awaitable[Listing]) -> Listing:
+async def listed(recorder: Recorder, listing: Awaitable[Listing]) -> Listing:
     """Return the result of `listing`, awaited in the span of a list from the cache."""
-    with span("cacher.GetList", AUDIT_ID, type=request.action.resource) as opened:
+    marks = recorder.marks
+    try:
+        marks += (LIST, monotonic(), None)
         found = await listing
-        if opened is not None:
-            opened.add_event("Filtered items", count=len(found.items))
-            opened.set("revision", found.revision)
-        return found
-
-
-def note_size(response: Response) -> None:
-    """Add the events of a written answer to the open span."""
-    body = response.body
-    size = len(body) if isinstance(body, bytes) else sum(map(len, body)) if isinstance(body, list) else None
-    if size is not None:
-        add_event("About to start writing response", size=size)
-        add_event("Write call succeeded", size=size)
+        marks += ("Filtered items", monotonic(), {"count": len(found.items)}, SET, "revision", found.revision)
+        marks += (END, monotonic(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
+    return found

@@ -22,11 +22,11 @@ async def batches_of_lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[list[
     size = 0
     async for piece in pieces:
         end = piece.rfind(b"\n")
-        size += len(piece) if end < 0 else piece.find(b"\n")
-        if size > MAX_LINE:
-            raise BadLine("a line of the response is too long for the page")
         if end < 0:
             rest.append(piece)
+            size += len(piece)
+            if size > MAX_LINE:
+                raise _too_long()
             continue
         whole = b"".join((*rest, piece[:end]))
         rest, size = [piece[end + 1 :]], len(piece) - end - 1
@@ -38,12 +38,18 @@ async def batches_of_lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[list[
 
 def _documents(text: bytes) -> list[bytes]:
     """Return the lines of a text that are not empty. Raises BadLine."""
-    lines = [line for line in text.split(b"\n") if line and not line.isspace()]
+    lines = [line for line in text.split(b"\n") if line.strip(b" \t\r")]
     try:
         for line in lines:
+            if len(line) > MAX_LINE:
+                raise _too_long()
             _DOCUMENT.decode(line)
             if not line.isascii():
                 line.decode()  # the decoder above does not look into strings
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise BadLine("the response is not JSON") from None
     return lines
+
+
+def _too_long() -> BadLine:
+    return BadLine("a line of the response is too long for the page")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from steersman.tracing.documents import plain
-from steersman.tracing.trace import CALL, CLIENT, COMPONENT, FILTER, OWN, SERVER, Step, Trace, Value
+from steersman.tracing.steps import Step, steps_of
+from steersman.tracing.trace import CALL, CLIENT, COMPONENT, FILTER, OWN, SERVER, Trace, Value
 
 _HTTP: Final = "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 _GRPC: Final = "go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -60,7 +61,9 @@ def exported_spans(trace: Trace) -> Iterator[ExportedSpan]:
     sampling = trace.sampling
     if sampling is None:
         return
-    for step in trace.steps[1:]:
+    steps = steps_of(trace)[1:]
+    read = _read_bytes(steps)
+    for step in steps:
         if step.scope is OWN:
             continue
         if step.scope is FILTER and step.name == _AUTHENTICATION:
@@ -70,12 +73,12 @@ def exported_spans(trace: Trace) -> Iterator[ExportedSpan]:
         if not sampling.sampled:
             continue
         if step.scope is SERVER:
-            yield _server_span(step)
+            yield _server_span(step, read)
         elif (parent := _parent(step)) is not None:
             yield _span(step, sampling.trace_id, parent.id)
 
 
-def _server_span(step: Step) -> ExportedSpan:
+def _server_span(step: Step, read: int) -> ExportedSpan:
     trace = step.trace
     sampling = trace.sampling
     assert sampling is not None
@@ -88,7 +91,7 @@ def _server_span(step: Step) -> ExportedSpan:
     return made._replace(
         is_remote=bool(sampling.parent_id),
         start=_nanoseconds(trace, trace.began),
-        attributes=_server_attributes(trace),
+        attributes=_server_attributes(trace, read),
         links=links,
         failed=int(trace.facts.get("code") or 0) >= 500,
     )
@@ -107,7 +110,6 @@ def _parent(step: Step) -> Step | None:
 def _span(step: Step, trace_id: int, parent_id: int) -> ExportedSpan:
     trace = step.trace
     attributes: Mapping[str, Value] = {} if step.scope is FILTER else _attributes(step)
-    ended = step.ended or trace.ended or step.began
     return ExportedSpan(
         step.name,
         _SCOPES[step.scope],
@@ -118,29 +120,28 @@ def _span(step: Step, trace_id: int, parent_id: int) -> ExportedSpan:
         False,
         "" if trace.sampling is None else trace.sampling.state,
         _nanoseconds(trace, step.began),
-        _nanoseconds(trace, ended),
+        _nanoseconds(trace, step.ended),
         attributes,
-        tuple((name, _nanoseconds(trace, at), plain(about)) for name, at, about in step.events or ()),
+        tuple((name, _nanoseconds(trace, at), plain(about)) for name, at, about in step.events),
         (),
         False,
     )
 
 
 def _attributes(step: Step) -> dict[str, Value]:
-    facts = {"id": step.trace.id, **step.trace.facts}
+    facts = step.trace.facts
     own = {name: value for name, value in plain(step.attributes).items() if name not in _OWN_ATTRIBUTES}
-    return {**{name: facts.get(fact, "") for name, fact in step.shared}, **own}
+    return {**{name: facts.get(fact, "") for name, fact in step.kind.shared}, **own}
 
 
-def _server_attributes(trace: Trace) -> dict[str, Value]:
-    """Return the attributes of the request's span (otelhttp, and WithTracing's own)."""
+def _server_attributes(trace: Trace, read: int) -> dict[str, Value]:
+    """Return the attributes of the request's span (otelhttp, and WithTracing's own); `read` is the size of its body."""
     facts: Mapping[str, Any] = trace.facts
     address = urlsplit(f"//{facts['host']}")
     try:
         host, port = address.hostname or "", address.port or _PORTS.get(facts["scheme"], 0)
     except ValueError:  # the client's Host is malformed
         host, port = facts["host"], 0
-    read = _read_bytes(trace)
     found: dict[str, Value | None] = {
         "server.address": host,
         "http.request.method": facts["method"],
@@ -161,10 +162,10 @@ def _server_attributes(trace: Trace) -> dict[str, Value]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _read_bytes(trace: Trace) -> int:
+def _read_bytes(steps: Iterable[Step]) -> int:
     """Return the bytes of the request's body that were read."""
-    for step in trace.steps:
-        for name, _, about in step.events or ():
+    for step in steps:
+        for name, _, about in step.events:
             if name == "limitedReadBody succeeded":
                 return int(about["len"])
     return 0

@@ -6,12 +6,11 @@ around them.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from steersman.endpoints.filters.audit import with_audit
 from steersman.endpoints.filters.authentication import with_authentication
-from steersman.endpoints.filters.authorization import note_verdict, with_authorization
+from steersman.endpoints.filters.authorization import with_authorization
 from steersman.endpoints.filters.consistency import ConsistencyWait, with_consistency_wait
 from steersman.endpoints.filters.cors import with_cors
 from steersman.endpoints.filters.goaway import with_probabilistic_goaway
@@ -25,19 +24,18 @@ from steersman.endpoints.filters.origin import with_origin
 from steersman.endpoints.filters.priority_and_fairness import with_priority_and_fairness
 from steersman.endpoints.filters.reception import with_reception
 from steersman.endpoints.filters.retry_after import with_retry_after
-from steersman.endpoints.filters.tracing import Note, entering, leaving, note_flow, note_id, note_user, with_tracing
-from steersman.endpoints.request import Filter, Handler, Request
-from steersman.net.message import Response
+from steersman.endpoints.filters.tracing import enter, enter_with_user, kind_of_filter
+from steersman.endpoints.request import Filter
 from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
+from steersman.tracing.trace import StepKind
 
 
 class Layer(NamedTuple):
-    """A filter of the chain, with the name of its step in traces and the facts that it adds to the step."""
+    """A filter of the chain, with the name of its step in traces."""
 
     name: str
     filter: Filter
-    note: Note | None = None
 
 
 def layers(
@@ -46,36 +44,24 @@ def layers(
     """Return the layers for a configuration, without those that would have no effect."""
     metrics = config.metrics
     goaway, hsts, cors = config.goaway_chance, config.strict_transport_security, config.cors_allowed_origins
-    given: tuple[tuple[str, Filter | None, Note | None], ...] = (
-        ("reception", with_reception(lifecycle), note_id),
-        ("logging", with_http_logging if config.log_requests else None, None),
-        ("observation", with_observation(config.observe) if config.observe is not None else None, None),
-        (
-            "retryafter",
-            with_retry_after(lambda: lifecycle.not_accepting) if config.shutdown_send_retry_after else None,
-            None,
-        ),
-        ("hsts", with_hsts(hsts) if hsts else None, None),
-        ("goaway", with_probabilistic_goaway(goaway) if goaway else None, None),
-        ("lifetime", with_lifetime(lifecycle, requests, config.request_timeout, metrics, config.auditor), None),
-        ("cors", with_cors(cors) if cors else None, None),
-        ("consistency", with_consistency_wait(arrival) if arrival is not None else None, None),
-        (
-            "authentication",
-            with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor),
-            note_user,
-        ),
-        ("audit", with_audit(config.auditor) if config.auditor is not None else None, None),
-        ("constrainedimpersonation", with_impersonation(config.authorizer, metrics), note_user),
-        (
-            "priorityandfairness" if config.fairness is not None else "maxinflight",
-            _with_seats(config),
-            partial(note_flow, config.fairness),
-        ),
-        ("authorization", with_authorization(config.authorizer, metrics, arrival), note_verdict),
-        ("origin", with_origin if config.records_origins else None, None),
+    given: tuple[tuple[str, Filter | None], ...] = (
+        ("reception", with_reception(lifecycle)),
+        ("logging", with_http_logging if config.log_requests else None),
+        ("observation", with_observation(config.observe) if config.observe is not None else None),
+        ("retryafter", with_retry_after(lambda: lifecycle.not_accepting) if config.shutdown_send_retry_after else None),
+        ("hsts", with_hsts(hsts) if hsts else None),
+        ("goaway", with_probabilistic_goaway(goaway) if goaway else None),
+        ("lifetime", with_lifetime(lifecycle, requests, config.request_timeout, metrics, config.auditor)),
+        ("cors", with_cors(cors) if cors else None),
+        ("consistency", with_consistency_wait(arrival) if arrival is not None else None),
+        ("authentication", with_authentication(config.authenticator, metrics, config.proxy_headers, config.auditor)),
+        ("audit", with_audit(config.auditor) if config.auditor is not None else None),
+        ("constrainedimpersonation", with_impersonation(config.authorizer, metrics)),
+        ("priorityandfairness" if config.fairness is not None else "maxinflight", _with_seats(config)),
+        ("authorization", with_authorization(config.authorizer, metrics, arrival)),
+        ("origin", with_origin if config.records_origins else None),
     )
-    return tuple(Layer(name, each, note) for name, each, note in given if each is not None)
+    return tuple(Layer(name, each) for name, each in given if each is not None)
 
 
 def plain(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
@@ -83,25 +69,33 @@ def plain(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
     return tuple(layer.filter for layer in stack)
 
 
-def traced(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
-    """Return the filters of traced requests: the same ones, each in a step of its own."""
-    if not any(layer.name == "audit" for layer in stack):
-        # kube-apiserver has this filter, and its span, without a policy too
-        at = next(index for index, layer in enumerate(stack) if layer.name == "authentication") + 1
-        stack = (*stack[:at], Layer("audit", _pass), *stack[at:])
-    notes = (None, *(None if layer.name == "authentication" else layer.note for layer in stack))
-    steps = [entering(note, layer.name) for note, layer in zip(notes, stack, strict=False)]
+_QUICK: Final = frozenset(
+    {"logging", "observation", "retryafter", "hsts", "goaway", "lifetime", "cors", "audit", "origin"}
+)
+"""Filters without a step of their own: their time belongs to the step before."""
+
+
+def traced(stack: tuple[Layer, ...]) -> tuple[tuple[Filter, ...], tuple[tuple[StepKind, ...], ...]]:
+    """Return the filters of traced requests, with functions between them that note times, and the steps that begin at
+    each of these times.
+
+    kube-apiserver has a span of the audit filter without an audit policy too; it begins with the next filter then.
+    """
     filters: list[Filter] = []
-    for opening, layer in zip(steps, stack, strict=True):
-        filters += (opening, layer.filter)
+    kinds: list[tuple[StepKind, ...]] = []
+    for layer in stack:
+        if layer.name not in _QUICK:
+            kind = kind_of_filter(layer.name)
+            if filters and filters[-1] is enter_with_user:
+                kinds[-1] += (kind,)
+            else:
+                kinds.append((kind,))
+                filters += [enter] if len(kinds) > 1 else []  # the first one begins with the trace
+        filters.append(layer.filter)
         if layer.name == "authentication":
-            filters += (leaving(layer.note), with_tracing)
-    return (*filters, leaving(notes[-1]))
-
-
-async def _pass(request: Request, next_: Handler) -> Response:
-    """Pass a request on."""
-    return await next_(request)
+            kinds.append((kind_of_filter("audit"),))
+            filters.append(enter_with_user)
+    return (*filters, enter), tuple(kinds)
 
 
 def _with_seats(config: CompletedConfig) -> Filter:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -25,21 +26,26 @@ from steersman.machinery.errors.status import StatusError, bad_request, too_many
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyWriter, Response
-from steersman.server.request_traces import PATH, RequestTraces
+from steersman.server.request_traces import PATH, RequestTraces, leave_out
 from steersman.server.server import Server
 from steersman.tracing.documents import document, summary
 from steersman.tracing.trace import Trace
 
 MOST_UNREAD: Final = 1 << 20
 """Unsent bytes of a stream above which further requests are dropped and counted."""
-_DELAY: Final = 0.05
+_DELAY: Final = 0.1
 """Seconds for which requests are collected before they are written to a stream."""
+_MOST_WAITING: Final = 5_000
+"""Requests that wait for their lines; further requests are dropped and counted."""
+_AT_ONCE: Final = 200
+"""Lines that are made in one iteration of the event loop."""
 MOST_STREAMS: Final = 16
 """Most streams at once."""
 _LONGEST: Final = 64
 """Most characters of a duration or a code."""
 
-Matches = Callable[[Trace], bool]
+Matches = Callable[[dict[str, Any]], bool]
+"""Condition about the summary of a request."""
 
 
 def install_request_paths(server: Server, traces: RequestTraces) -> None:
@@ -49,12 +55,13 @@ def install_request_paths(server: Server, traces: RequestTraces) -> None:
 
 
 async def _requests(server: Server, traces: RequestTraces, request: Request) -> Response:
+    leave_out()
     try:
         matches = matcher(request.query)
     except StatusError as error:
         return error_response(request, error)
     if request.query.get("watch") not in ("true", "1"):
-        found = [summary(each) for each in traces.recent() if matches(each)]
+        found = [each for each in map(summary, traces.recent()) if matches(each)]
         return Response(200, [JSON_TYPE], _line({"requests": found}))
     if traces.subscriber_count >= MOST_STREAMS:
         return error_response(request, too_many_requests(f"at most {MOST_STREAMS} streams of requests may be open"))
@@ -62,6 +69,7 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
 
 
 async def _one(traces: RequestTraces, request: Request) -> Response:
+    leave_out()
     wanted = request.path.removeprefix(f"{PATH}/")
     found = traces.find(wanted)
     if found is None:
@@ -78,8 +86,8 @@ class RequestStream:
         self._matches = matches
         self._writer: BodyWriter | None = None
         self._leave: Callable[[], None] | None = None
-        self._lines: list[bytes] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: deque[Trace] = deque()
+        self._timer: asyncio.Handle | None = None
         self._dropped = 0
 
     def start(self, writer: BodyWriter) -> None:
@@ -102,30 +110,35 @@ class RequestStream:
 
     def finish(self) -> None:
         """End the stream, as the server is shutting down."""
-        self._flush()
+        while self._waiting:
+            self._flush()
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.end()
 
     def _take(self, trace: Trace) -> None:
+        """Keep a trace until its line is made with the others of the moment: the request does not wait for that."""
         writer = self._writer
-        if writer is None or not self._matches(trace):
+        if writer is None:
             return
-        if writer.buffered > MOST_UNREAD:
+        if len(self._waiting) >= _MOST_WAITING or writer.buffered > MOST_UNREAD:
             self._dropped += 1
             return
-        if self._dropped:
-            self._lines.append(_line({"dropped": self._dropped}))
-            self._dropped = 0
-        self._lines.append(_line(summary(trace)))
+        self._waiting.append(trace)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_DELAY, self._flush)
 
     def _flush(self) -> None:
-        """Write the requests of the last moment at once."""
-        self._timer = None
-        lines, self._lines = self._lines, []
-        if self._writer is not None:
+        """Write the lines of the waiting requests, a bounded number of them at once."""
+        waiting, matches = self._waiting, self._matches
+        found = [summary(waiting.popleft()) for _ in range(min(len(waiting), _AT_ONCE))]
+        lines: list[bytes] = []
+        if self._dropped:
+            lines.append(_line({"dropped": self._dropped}))
+            self._dropped = 0
+        lines += [_line(each) for each in found if matches(each)]
+        self._timer = asyncio.get_running_loop().call_soon(self._flush) if waiting else None
+        if self._writer is not None and lines:
             self._writer.write(b"".join(lines))
 
 
@@ -148,23 +161,23 @@ def matcher(query: Query) -> Matches:
         given.append(partial(_takes, _seconds(wanted)))
     if query.get("failed") in ("true", "1"):
         given.append(_failed)
-    return lambda trace: all(each(trace) for each in given)
+    return lambda found: all(each(found) for each in given)
 
 
-def _has(fact: str, wanted: str, trace: Trace) -> bool:
-    return bool(trace.facts[fact] == wanted)
+def _has(fact: str, wanted: str, found: dict[str, Any]) -> bool:
+    return bool(found[fact] == wanted)
 
 
-def _contains(wanted: str, trace: Trace) -> bool:
-    return wanted in trace.facts["userAgent"]
+def _contains(wanted: str, found: dict[str, Any]) -> bool:
+    return wanted in found["userAgent"]
 
 
-def _takes(least: float, trace: Trace) -> bool:
-    return trace.seconds >= least
+def _takes(least: float, found: dict[str, Any]) -> bool:
+    return bool(found["milliseconds"] >= 1000 * least)
 
 
-def _failed(trace: Trace) -> bool:
-    return bool(trace.facts["code"] >= 400)
+def _failed(found: dict[str, Any]) -> bool:
+    return bool(found["code"] >= 400)
 
 
 def _of_code(wanted: str) -> Matches:
@@ -172,7 +185,7 @@ def _of_code(wanted: str) -> Matches:
     digits = wanted.removesuffix("xx") if len(wanted) == 3 else ""
     if not is_digits(digits):
         raise bad_request(f"code must be a number such as 404, or a class such as 4xx: {wanted[:_LONGEST]!r}")
-    return lambda trace: str(trace.facts["code"]).startswith(digits)
+    return lambda found: str(found["code"]).startswith(digits)
 
 
 def _seconds(text: str) -> float:

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.tracing.readers import Readers
-from steersman.tracing.trace import Trace
+from steersman.tracing.trace import Trace, current_recorder
 
 KEPT: Final = 500
 """Most traces in the ring."""
-KEPT_STEPS: Final = 20_000
-"""Most steps and events of all traces in the ring."""
+KEPT_MARKS: Final = 60_000
+"""Most marks (starts, ends, events and attributes of steps) of all kept traces that have many of them."""
+_MANY_MARKS: Final = 360
 LINGER: Final = 60.0
 """Seconds after the last read during which requests are still traced."""
 LEAST_ID: Final = 4
@@ -26,14 +27,21 @@ PATH: Final = "/debug/requests"
 Subscriber = Callable[[Trace], None]
 
 
+def leave_out() -> None:
+    """Leave the request that is being answered out of the traces, as it is a reader's."""
+    if (recorder := current_recorder()) is not None:
+        recorder.trace.readers = ()
+
+
 class RequestTraces:
     """The reader of traces (tracing.readers) behind /debug/requests."""
 
     def __init__(self, readers: Readers, *, always: bool = False) -> None:
         """With `always`, requests are traced from the start and for ever."""
         self._readers = readers
-        self._ring: deque[Trace] = deque()
-        self._steps = 0
+        self._ring: deque[Trace] = deque(maxlen=KEPT)
+        self._large: deque[tuple[Trace, int]] = deque()
+        self._marks = 0
         self._subscribers: tuple[Subscriber, ...] = ()
         self._always = always
         self._remove: Callable[[], None] | None = readers.add(self) if always else None
@@ -42,26 +50,31 @@ class RequestTraces:
     # tracing.readers.Reader
 
     least_seconds = 0.0
-    reads_filters = True
+    wants_all = True
+    reads_spans = False
 
     def wants(self, trace: Trace) -> bool:
-        """Return True: every request is shown, except for those of the readers themselves (see `ended`)."""
+        """Return True: every request is shown, except for those of the readers themselves (`leave_out`)."""
         return True
 
     def ended(self, trace: Trace) -> None:
         """Keep a trace, and pass it to the subscribers."""
-        if trace.facts["path"].startswith(PATH):
-            return
-        self._keep(trace)
+        self._ring.append(trace)
+        if trace.branch_count or len(trace.marks) > _MANY_MARKS:
+            self._bound(trace)
         for each in self._subscribers:
             each(trace)
 
-    def _keep(self, trace: Trace) -> None:
-        ring = self._ring
-        ring.append(trace)
-        self._steps += _size(trace)
-        while len(ring) > KEPT or (self._steps > KEPT_STEPS and len(ring) > 1):
-            self._steps -= _size(ring.popleft())
+    def _bound(self, trace: Trace) -> None:
+        """Forget the steps of the oldest traces with many marks, if there are too many of them."""
+        large = self._large
+        large.append((trace, trace.size))
+        self._marks += large[-1][1]
+        while self._marks > KEPT_MARKS and len(large) > 1:
+            oldest, size = large.popleft()
+            oldest.dropped += size
+            oldest.marks = []
+            self._marks -= size
 
     # Clients
 
@@ -115,8 +128,5 @@ class RequestTraces:
         self._remove()
         self._remove = None
         self._ring.clear()
-        self._steps = 0
-
-
-def _size(trace: Trace) -> int:
-    return len(trace.steps) + trace.event_count
+        self._large.clear()
+        self._marks = 0

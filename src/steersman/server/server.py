@@ -14,7 +14,7 @@ from msgspec import Struct
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.filters.lifetime import WaitGroup
-from steersman.endpoints.filters.tracing import abandon, finish, traced_handler
+from steersman.endpoints.filters.tracing import Endings
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -34,7 +34,7 @@ from steersman.server.hooks import Hook, Hooks
 from steersman.server.lifecycle import Lifecycle
 from steersman.tracing.propagation import TRACEPARENT
 from steersman.tracing.readers import Readers
-from steersman.tracing.trace import Trace
+from steersman.tracing.trace import Trace, record, stop_recording
 from steersman.work.offloading import bind, unbind
 from steersman.work.threads import WorkerThreads
 
@@ -252,9 +252,10 @@ class Server:
     def prepare_run(self) -> None:
         """Wrap all handlers in the filters."""
         stack = layers(self.config, self.lifecycle, self.requests, self.consistency_wait)
-        handle = traced_handler(self.handle)
-        chains = Chains(chain(plain(stack), self.handle), chain(plain(stack), handle), chain(traced(stack), handle))
-        self._handler = _front(chains, self.traces, self.config.threads)
+        filters, self.traces.filters = traced(stack)
+        chains = Chains(chain(plain(stack), self.handle), chain(filters, self.handle))
+        endings = Endings(self.traces, self.config.fairness)
+        self._handler = _front(chains, self.traces, endings, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
@@ -336,11 +337,10 @@ class Chains(NamedTuple):
     """Handlers behind the filters: of requests that are not traced, with steps of the handler, and of filters, too."""
 
     plain: Handler
-    handler_traced: Handler
-    all_traced: Handler
+    traced: Handler
 
 
-def _front(chains: Chains, traces: Readers, threads: WorkerThreads) -> HttpHandler:
+def _front(chains: Chains, traces: Readers, endings: Endings, threads: WorkerThreads) -> HttpHandler:
     """Return the handler of HTTP requests."""
     handle = chains.plain
 
@@ -351,10 +351,9 @@ def _front(chains: Chains, traces: Readers, threads: WorkerThreads) -> HttpHandl
         token = bind(request)
         try:
             if traces.registered or TRACEPARENT in http.headers or "baggage" in http.headers:
-                trace = traces.begin(http.method, http.headers)
+                trace = traces.begin(http.headers)
                 if trace is not None:
-                    in_steps = chains.all_traced if trace.needs_filters else chains.handler_traced
-                    return await _traced(in_steps, traces, trace, request)
+                    return await _traced(chains.traced, endings, trace, request)
             return await handle(request)
         except StatusError as error:
             return error_response(request, error)
@@ -366,16 +365,19 @@ def _front(chains: Chains, traces: Readers, threads: WorkerThreads) -> HttpHandl
     return front
 
 
-async def _traced(handle: Handler, traces: Readers, trace: Trace, request: Request) -> Response:
+async def _traced(handle: Handler, endings: Endings, trace: Trace, request: Request) -> Response:
     """Return the answer to a request, whose steps are recorded in `trace`."""
+    recording = record(trace)
+    request.trace, request.entered = trace, trace.entered
     try:
-        with trace.root:
-            try:
-                response = await handle(request)
-            except StatusError as error:
-                response = error_response(request, error)
-    except BaseException:
-        abandon(traces, trace, request)
+        response = await handle(request)
+    except StatusError as error:
+        response = error_response(request, error)
+    except BaseException as error:
+        trace.fail(error)
+        endings.abandon(trace, request)
         raise
-    finish(traces, trace, request, response)
+    finally:
+        stop_recording(recording)
+    endings.finish(trace, request, response)
     return response

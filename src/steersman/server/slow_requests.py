@@ -11,7 +11,8 @@ from typing import Any, Final
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values.durations import format_duration
 from steersman.tracing.readers import Readers
-from steersman.tracing.trace import COMPONENT, Step, Trace
+from steersman.tracing.steps import Step, steps_of
+from steersman.tracing.trace import COMPONENT, Trace
 
 logger = logging.getLogger("steersman.trace")
 
@@ -29,7 +30,8 @@ class SlowRequests:
     """The reader of traces that logs slow requests. It is registered only while the log's level shows its lines."""
 
     least_seconds = _CONVERSION_SECONDS
-    reads_filters = False
+    wants_all = True
+    reads_spans = True
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
@@ -52,20 +54,21 @@ class SlowRequests:
     def ended(self, trace: Trace) -> None:
         """Log the outermost slow steps of a request."""
         below: dict[Step, list[Step]] = {}
-        for step in trace.steps[1:]:
+        root, *steps = steps_of(trace)
+        for step in steps:
             if step.scope is COMPONENT:
-                below.setdefault(_parent(step, trace), []).append(step)
-        for step in _outermost_slow(below, trace.root):
+                below.setdefault(_parent(step, root), []).append(step)
+        for step in _outermost_slow(below, root):
             for line in _text(below, step).split("\n")[:-1]:
                 logger.info("%s", line)
 
 
-def _parent(step: Step, trace: Trace) -> Step:
+def _parent(step: Step, root: Step) -> Step:
     """Return the nearest enclosing step that is logged, else the root."""
     above = step.parent
     while above is not None and above.scope is not COMPONENT:
         above = above.parent
-    return above or trace.root
+    return above or root
 
 
 def _outermost_slow(below: Mapping[Step, list[Step]], step: Step) -> Iterator[Step]:
@@ -77,7 +80,7 @@ def _outermost_slow(below: Mapping[Step, list[Step]], step: Step) -> Iterator[St
 
 
 def _is_slow(step: Step) -> bool:
-    return step.ended is not None and step.seconds >= _threshold(step)
+    return step.seconds >= _threshold(step)
 
 
 def _threshold(step: Step) -> float:
@@ -99,13 +102,13 @@ def _text(below: Mapping[Step, list[Step]], step: Step) -> str:
 def _rows(below: Mapping[Step, list[Step]], step: Step, prefix: str, share: float) -> Iterator[str]:
     """Yield the lines of the events and steps within a step that took at least `share` seconds."""
     inside: list[tuple[float, Any]] = [(each.began, each) for each in below.get(step, ())]
-    inside += [(at, (name, at, attributes)) for name, at, attributes in step.events or ()]
+    inside += [(at, (name, at, attributes)) for name, at, attributes in step.events]
     inside.sort(key=lambda each: each[0])
     last, shows_all = step.began, logger.isEnabledFor(logging.DEBUG)
     for _, each in inside:
         if isinstance(each, Step):
             yield from _nested(below, each, prefix, share)
-            last = each.ended or each.began
+            last = each.ended
             continue
         name, at, attributes = each
         if at - last >= share or shows_all:
@@ -126,7 +129,7 @@ def _nested(below: Mapping[Step, list[Step]], step: Step, prefix: str, share: fl
 def _share(below: Mapping[Step, list[Step]], step: Step) -> float:
     """Return the seconds from which an event of a step is logged (`calculateStepThreshold`)."""
     threshold, nested = _threshold(step), below.get(step, ())
-    count = len(nested) + len(step.events or ()) + 1
+    count = len(nested) + len(step.events) + 1
     rest = threshold - sum(map(_threshold, nested))
     if rest < threshold / 4:
         return threshold / 4 / count
@@ -140,9 +143,9 @@ def _summary(step: Step, name: str, attributes: Mapping[str, Any], seconds: floa
 
 def _attributes(step: Step) -> dict[str, Any]:
     """Return the attributes of a step as kube-apiserver has them."""
-    facts = {"id": step.trace.id, **step.trace.facts}
+    facts = step.trace.facts
     own = {name: value for name, value in step.attributes.items() if name not in _OWN_ATTRIBUTES}
-    return {**{name: facts.get(fact, "") for name, fact in step.shared}, **own}
+    return {**{name: facts.get(fact, "") for name, fact in step.kind.shared}, **own}
 
 
 def _fields(attributes: Mapping[str, Any]) -> str:

@@ -20,7 +20,8 @@ class TraceExport:
     """The reader of traces that exports the sampled ones in batches, from a thread of the SDK."""
 
     least_seconds = 0.0
-    reads_filters = True
+    wants_all = False
+    reads_spans = True
 
     def __init__(self, endpoint: str, rate_per_million: int, instance: str) -> None:
         """`instance` identifies this server. Raises MissingExtra."""

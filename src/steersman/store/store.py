@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from time import monotonic
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
@@ -48,7 +48,7 @@ from steersman.store.storage_errors import available, committed, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
-from steersman.tracing.trace import Step, current_step, cut, in_step, span
+from steersman.tracing.trace import COMPONENT, END, SET, Recorder, StepKind, current_recorder, in_step
 from steersman.work.offloading import mark_large, offload
 
 T = TypeVar("T")
@@ -59,6 +59,7 @@ Find = Callable[[Context, ListOptions], Awaitable[Listing]]
 _UNSTRUCTURED: Final = "unstructured.Unstructured"
 """Go's type of objects without a schema in code."""
 _AUDIT_ID: Final = (("audit-id", "id"),)
+_VALIDATION: Final = StepKind("validation")
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
 _MAX_SIZE: Final = 3 << 20
@@ -177,11 +178,11 @@ class Store(StoredObjects[T], WriteRules[T]):
         settle = None if allocator is None else await allocator.allocate(ctx, obj, None)
         stored = False
         try:
-            await in_step("validation", offload(self.before_create, ctx, obj))
+            await in_step(_VALIDATION, offload(self.before_create, ctx, obj))
             if check is not None:
                 await check(obj)
-            committing = self._commit_create(ctx, obj, key)
-            item = await (committing if current_step() is None else self._created(obj, key, committing))
+            recorder = current_recorder()
+            item = await (self._commit_create if recorder is None else self._created)(ctx, obj, key)
             stored = not ctx.dry_run
             return item
         except StatusError as error:
@@ -192,42 +193,49 @@ class Store(StoredObjects[T], WriteRules[T]):
             if settle is not None:
                 await _await_hook(settle(stored))
 
-    async def _created(self, obj: T, key: str | None, committing: Awaitable[Item]) -> Item:
-        """Return the result of `committing`, awaited in the span of a creation."""
+    async def _created(self, ctx: Context, obj: T, key: str | None) -> Item:
+        """Create an object in the span of a creation."""
+        recorder = current_recorder()
+        assert recorder is not None
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        with self._span("Create etcd3", key or self.key(meta.namespace, meta.name)) as opened:
-            item = await committing
-            if opened is not None:
-                opened.trace.object_name = str(cut(meta.name))
-                opened.set("revision", item.revision)
-            return item
+        key = key or self.key(meta.namespace, meta.name)
+        marks = recorder.marks
+        try:
+            marks += (self._spans[0], monotonic(), {"key": key.removeprefix(KEYS)})
+            item = await self._commit_create(ctx, obj, key)
+            recorder.trace.object_name = meta.name
+            marks += (SET, "revision", item.revision, END, monotonic(), None)
+        except BaseException as error:
+            recorder.fail_open(error)
+            raise
+        return item
 
-    def _span(self, name: str, key: str) -> AbstractContextManager[Step | None]:
-        """Return the span of a write to storage."""
+    @cached_property
+    def _spans(self) -> tuple[StepKind, StepKind]:
+        """Spans of a creation and of an update in storage."""
         resource, kind = self.resource, self.kind
-        return span(
-            name,
-            _AUDIT_ID,
-            key=str(cut(key.removeprefix(KEYS))),
-            type=f"*{_UNSTRUCTURED if kind.is_open else f'{go_package(kind.group)}.{kind.name}'}",
-            group=resource.group,
-            resource=resource.plural,
+        about = {
+            "type": f"*{_UNSTRUCTURED if kind.is_open else f'{go_package(kind.group)}.{kind.name}'}",
+            "group": resource.group,
+            "resource": resource.plural,
+        }
+        return (
+            StepKind("Create etcd3", COMPONENT, _AUDIT_ID, attributes=about, first=("About to Encode",)),
+            StepKind("GuaranteedUpdate etcd3", COMPONENT, _AUDIT_ID, attributes=about),
         )
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        opened = current_step()
+        recorder = current_recorder()
         if meta.resource_version and not ctx.dry_run:  # as upstream's storage, which a dry run does not reach
             if _is_version(meta.resource_version):
                 raise errors.plain_internal("resourceVersion should not be set on objects to be created")
             meta.resource_version = ""
         if key is None:
             key = self.key(meta.namespace, meta.name)
-        if opened is not None:
-            opened.add_event("About to Encode")
         value = await self.encoded(ctx, obj)
-        if opened is not None:
-            opened.add_event("Encode succeeded", len=len(value))
+        if recorder is not None:
+            recorder.marks += ("Encode succeeded", monotonic(), {"len": len(value)})
         if ctx.dry_run:
             if await self._is_there(key):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
@@ -242,8 +250,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         stored = await (adding if ctx.audit is None else ctx.audit.timed(STORAGE, adding))
         if stored is None:
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
-        if opened is not None:
-            opened.add_event("Txn call succeeded")
+        if recorder is not None:
+            recorder.add_event("Txn call succeeded")
         return self.item(key, stored.mod_revision, value)
 
     async def _is_there(self, key: str) -> bool:
@@ -270,14 +278,14 @@ class Store(StoredObjects[T], WriteRules[T]):
     def update(self, ctx: Context, name: str, change: Change) -> Coroutine[Any, Any, Updated]:
         """See rest.capabilities.Updater."""
         updating = self._update(ctx, name, change)
-        return updating if current_step() is None else self._updated(ctx, name, updating)
+        recorder = current_recorder()
+        return updating if recorder is None else self._updated(recorder, self.key(ctx.action.namespace, name), updating)
 
-    async def _updated(self, ctx: Context, name: str, updating: Awaitable[Updated]) -> Updated:
+    async def _updated(self, recorder: Recorder, key: str, updating: Awaitable[Updated]) -> Updated:
         """Return the result of `updating`, awaited in the span of an update."""
-        with self._span("GuaranteedUpdate etcd3", self.key(ctx.action.namespace, name)) as opened:
+        with recorder.begin(self._spans[1], {"key": key.removeprefix(KEYS)}):
             updated = await updating
-            if opened is not None:
-                opened.set("revision", updated.item.revision)
+            recorder.set("revision", updated.item.revision)
             return updated
 
     async def _update(self, ctx: Context, name: str, change: Change) -> Updated:
@@ -345,10 +353,10 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _update_once(self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]) -> Item | None:
         """Try to update an object; return None if another write came first and the object must be read again."""
-        opened = current_step()
+        recorder = current_recorder()
         old: Any = await self.read(ctx, entry)
-        if opened is not None:
-            opened.add_event("initial value restored")
+        if recorder is not None:
+            recorder.add_event("initial value restored")
         if change.uid and change.uid != old.metadata.uid:
             raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
@@ -359,7 +367,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         settle = None if allocator is None else await allocator.allocate(ctx, new, old)
         stored = False
         try:
-            await in_step("validation", offload(self.before_update, ctx, new, old, strategy))
+            await in_step(_VALIDATION, offload(self.before_update, ctx, new, old, strategy))
             if change.check_update is not None:
                 await change.check_update(new, old)
             if (
@@ -368,12 +376,14 @@ class Store(StoredObjects[T], WriteRules[T]):
                 and strategy.may_delete_during_update(ctx, new, old)
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
-            if opened is not None:
-                opened.add_event("About to Encode")
+            if recorder is not None:
+                recorder.add_event("About to Encode")
             value = await self.encoded(ctx, new)
-            if opened is not None:
-                opened.add_event("Encode succeeded", len=len(value))
+            if recorder is not None:
+                recorder.add_event("Encode succeeded", len=len(value))
             if self.kind.shows(entry.body, value, entry.revision) and not await self._is_stale(key, entry, value):
+                if recorder is not None:
+                    recorder.trace.is_unchanged = True
                 return entry
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
@@ -381,12 +391,12 @@ class Store(StoredObjects[T], WriteRules[T]):
                 raise _too_large()
             replacing = self.replace(key, value, entry.revision)
             written = await (replacing if ctx.audit is None else ctx.audit.timed(STORAGE, replacing))
-            if opened is not None:
-                opened.add_event("Txn call completed")
+            if recorder is not None:
+                recorder.add_event("Txn call completed")
             if written is None:
                 return None
-            if opened is not None:
-                opened.add_event("Transaction committed")
+            if recorder is not None:
+                recorder.add_event("Transaction committed")
             stored = True
             return self.item(key, written.mod_revision, value)
         except StatusError as error:

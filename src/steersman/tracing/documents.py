@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from steersman.tracing.trace import SERVER, Step, Trace, Value
+from steersman.tracing.steps import Step, steps_of
+from steersman.tracing.trace import SERVER, Trace, Value
 
 _DIGITS: Final = 3
-_NOT_SHOWN: Final = frozenset({"accept", "host", "metricsVerb", "pathName", "scheme", "scope", "sourcePort", "target"})
-"""Facts that only spans need."""
 
 
 def summary(trace: Trace) -> dict[str, Any]:
@@ -19,7 +18,7 @@ def summary(trace: Trace) -> dict[str, Any]:
         "id": trace.id,
         "time": datetime.fromtimestamp(trace.unix, UTC).isoformat(timespec="microseconds")[:26] + "Z",
         "milliseconds": _milliseconds(trace.seconds),
-        **{name: fact for name, fact in trace.facts.items() if name not in _NOT_SHOWN},
+        **({} if trace.answered is None else trace.answered.line(trace)),
     }
 
 
@@ -37,7 +36,8 @@ def document(trace: Trace) -> dict[str, Any]:
 def _children(trace: Trace) -> list[dict[str, Any]]:
     shown: dict[Step, dict[str, Any]] = {}
     top: list[dict[str, Any]] = []
-    for step in trace.steps[1:]:
+    root, *steps = steps_of(trace)
+    for step in steps:
         if step.scope is SERVER:
             continue
         above = step.parent
@@ -46,7 +46,7 @@ def _children(trace: Trace) -> list[dict[str, Any]]:
         ):
             above = above.parent
         found = shown[step] = _shown(trace, step)
-        if above is None or above is trace.root:
+        if above is None or above is root:
             top.append(found)
         else:
             shown[above].setdefault("steps", []).append(found)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
+from time import monotonic, time
 from typing import Protocol
 
 from steersman.tracing.propagation import TRACEPARENT, extract
-from steersman.tracing.trace import Trace
+from steersman.tracing.trace import StepKind, Trace
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +23,17 @@ class Reader(Protocol):
         ...
 
     @property
-    def reads_filters(self) -> bool:
-        """Return True if the reader needs the steps of filters, False if those of handlers suffice."""
+    def wants_all(self) -> bool:
+        """Return True if the reader wants every trace."""
+        ...
+
+    @property
+    def reads_spans(self) -> bool:
+        """Return True if the reader needs the facts that only spans have."""
         ...
 
     def wants(self, trace: Trace) -> bool:
-        """Return True if the reader wants this trace, which has just begun."""
+        """Return True if the reader, which does not want every trace, wants this one, which has just begun."""
         ...
 
     def ended(self, trace: Trace) -> None:
@@ -39,39 +46,47 @@ class Readers:
 
     def __init__(self) -> None:
         self.registered: tuple[Reader, ...] = ()
+        self.filters: tuple[tuple[StepKind, ...], ...] = ()
+        """Steps of the filters that traced requests pass (see `Trace`)."""
+        self.least_seconds = math.inf
+        """Duration below which no reader needs a trace."""
+        self.reads_spans = False
+        """True if a reader needs the facts that only spans have."""
+        self._want_all = True
 
     def add(self, reader: Reader) -> Callable[[], None]:
         """Add a reader; return a function that removes it, and does nothing the second time."""
-        self.registered = (*self.registered, reader)
+        self._register((*self.registered, reader))
+        return lambda: self._register(tuple(each for each in self.registered if each is not reader))
 
-        def remove() -> None:
-            self.registered = tuple(each for each in self.registered if each is not reader)
+    def _register(self, readers: tuple[Reader, ...]) -> None:
+        self.registered = readers
+        self.least_seconds = min((each.least_seconds for each in readers), default=math.inf)
+        self.reads_spans = any(each.reads_spans for each in readers)
+        self._want_all = all(each.wants_all for each in readers)
 
-        return remove
-
-    def begin(self, name: str, headers: Mapping[str, str]) -> Trace | None:
+    def begin(self, headers: Mapping[str, str]) -> Trace | None:
         """Return a trace for a request with these headers, by lower-case names; None if nothing needs one.
 
         Without a reader, only the trace context of a client that sends one is kept, to be passed on.
         """
         propagated = extract(headers) if TRACEPARENT in headers or "baggage" in headers else None
-        if not self.registered and propagated is None:
+        readers = self.registered
+        if not readers and propagated is None:
             return None
-        trace = Trace(name, propagated)
-        trace.readers = tuple([each for each in self.registered if each.wants(trace)])
+        began = monotonic()
+        trace = Trace([], began, time(), propagated, readers, self.filters, [began])
+        if self._want_all:
+            return trace
+        trace.readers = tuple([each for each in readers if each.wants_all or each.wants(trace)])
         return trace if trace.readers or propagated is not None else None
-
-    def is_needed(self, trace: Trace) -> bool:
-        """Return True if a reader needs the trace, whose request has just ended; the others are left out."""
-        trace.end()
-        seconds = trace.seconds
-        trace.readers = tuple([each for each in trace.readers if seconds >= each.least_seconds])
-        return bool(trace.readers)
 
     def end(self, trace: Trace) -> None:
         """Pass an ended trace to its readers. The failure of a reader is logged, and reaches neither client nor reader."""
+        seconds = trace.ended - trace.began
         for each in trace.readers:
             try:
-                each.ended(trace)
+                if seconds >= each.least_seconds:
+                    each.ended(trace)
             except Exception:
                 logger.exception("a reader of traces failed")

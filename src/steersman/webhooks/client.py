@@ -22,7 +22,7 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
 from steersman.net.client.transport import Transport
 from steersman.net.message import BodyAborted
-from steersman.tracing.trace import current_step, http_client_span, outgoing
+from steersman.tracing.trace import current_recorder, http_client_span, outgoing
 from steersman.webhooks.kubeconfig import Endpoint
 from steersman.work.backoff import Backoff
 
@@ -197,7 +197,7 @@ class WebhookClient:
             headers.append(("Content-Length", str(len(body))))
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
-        if self._passes_trace and current_step() is not None:
+        if self._passes_trace and current_recorder() is not None:
             return await self._send_in_span(method, target, headers, body)
         return await self._exchanged(method, target, headers, body)
 

@@ -23,6 +23,9 @@ BEFORE_NODES: Final = frozenset({"claim-missing", "claim-unbound", "device-class
 WITHOUT_WAYS: Final = BEFORE_NODES | {"claim-waits", "devices", "volume-zone"}
 """Cases in which no change of the pod, of nodes or of other pods helps."""
 
+PREEMPTING: Final = frozenset({"preemption", "preemption-chooses", "preemption-of-a-port"})
+"""Cases in which the scheduler preempts other pods, without any change."""
+
 
 def world_of(case: str) -> World:
     """Return the objects of a case."""

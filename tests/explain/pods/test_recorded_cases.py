@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,10 +14,35 @@ from tests.explain.pods.recorded_cases import BEFORE_NODES, EXPECTED, WITHOUT_WA
 
 _PART = re.compile(r"(\d+) (.+)")
 _GATED = "gates"
+_ONLY_NOMINATIONS = frozenset({"preemption-chooses", "preemption-of-a-port"})
+"""Cases in which one node is better for a preemption than all others."""
+_PLUGINS = frozenset(
+    {
+        "DynamicResources",
+        "InterPodAffinity",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "NodeUnschedulable",
+        "NodeVolumeLimits",
+        "PodTopologySpread",
+        "TaintToleration",
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "VolumeZone",
+    }
+)
+"""Filters that reject pods of the cases. NodeName rejects no pod that a scheduler gets."""
 
 
-def test_there_are_twenty_cases_at_least() -> None:
-    assert len(EXPECTED) >= 20
+async def test_every_filter_and_preemption_have_two_cases_at_least() -> None:
+    found: Counter[str] = Counter()
+    for case in EXPECTED:
+        decided = await (await simulation_of(world_of(case))).simulation.decide(await pending_pod(world_of(case)))
+        if isinstance(decided, NoPlacement):
+            found.update(decided.plugins)
+            found["preemption"] += decided.preemption is not None
+    assert {plugin for plugin, count in found.items() if count >= 2} == _PLUGINS | {"preemption"}
 
 
 @pytest.mark.parametrize("case", EXPECTED)
@@ -30,6 +56,8 @@ async def test_messages_are_those_of_kube_scheduler(case: str) -> None:
     assert isinstance(decided, NoPlacement)
     assert decided.message == EXPECTED[case]["message"]
     assert bool(decided.nominated) == bool(EXPECTED[case]["nominated"])
+    if case in _ONLY_NOMINATIONS:
+        assert decided.nominated == EXPECTED[case]["nominated"]
 
 
 async def _details(case: str) -> dict[str, Any]:

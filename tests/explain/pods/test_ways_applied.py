@@ -22,7 +22,7 @@ from steersman.explain.explainers import explain
 from steersman.explain.finding import Explanation
 from steersman.explain.world import LiveWorld
 from tests.controllers.waiting import eventually
-from tests.explain.pods.recorded_cases import EXPECTED, WITHOUT_WAYS, objects_of
+from tests.explain.pods.recorded_cases import EXPECTED, PREEMPTING, WITHOUT_WAYS, objects_of
 
 pytestmark = pytest.mark.slow
 
@@ -169,7 +169,7 @@ async def _runs(client: Client, case: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("case", sorted(EXPECTED.keys() - WITHOUT_WAYS - {"preemption"}))
+@pytest.mark.parametrize("case", sorted(EXPECTED.keys() - WITHOUT_WAYS - PREEMPTING))
 async def test_every_way_makes_the_pod_run(case: str, keys_folder: Path) -> None:
     number = count = 0
     while number == 0 or number < count:

@@ -17,6 +17,7 @@ from steersman.storage.etcd import EtcdStorage, members, messages
 from steersman.storage.etcd.members import Endpoint, Members, endpoints
 from steersman.storage.interface import StorageUnavailable
 from steersman.tracing.readers import Readers
+from steersman.tracing.trace import record, stop_recording
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Recorder
 
@@ -238,13 +239,14 @@ async def test_a_call_of_a_traced_request_passes_its_trace_context_on() -> None:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("etcdserverpb.KV", handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    trace = Readers().begin("GET", {"traceparent": f"00-{5:032x}-{6:016x}-01", "baggage": "k=v"})
+    trace = Readers().begin({"traceparent": f"00-{5:032x}-{6:016x}-01", "baggage": "k=v"})
     assert trace is not None
     found = Members(endpoints([f"http://127.0.0.1:{port}"]))
     await found.call(messages.RANGE, ASKED, repeatable=True)
     assert "traceparent" not in received[-1]
-    with trace.root:
-        await found.call(messages.RANGE, ASKED, repeatable=True)
+    token = record(trace)
+    await found.call(messages.RANGE, ASKED, repeatable=True)
+    stop_recording(token)
     assert received[-1]["traceparent"] == f"00-{5:032x}-{6:016x}-01"
     assert received[-1]["baggage"] == "k=v"
     await ended(found)

@@ -12,7 +12,7 @@ from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigure
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import Cause
 from steersman.machinery.validation.formats import byte_length
-from steersman.tracing.trace import current_step, step
+from steersman.tracing.trace import current_recorder, step
 from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ class _RequestEvaluation:
                 self._annotate(invocation, annotation)
 
     def _enforce(self, invocation: Invocation, index: int, decision: Decision) -> None:
-        if (opened := current_step()) is not None:
-            opened.set("verdict", f"{','.join(invocation.binding.actions)} (validation {index})")
+        if (recorder := current_recorder()) is not None:
+            recorder.set("verdict", f"{','.join(invocation.binding.actions)} (validation {index})")
         policy, binding = invocation.policy.name, invocation.binding.name
         for action in invocation.binding.actions:
             match action:

@@ -25,12 +25,23 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.limited_log import LimitedLog
-from steersman.tracing.trace import UNRECORDED, Step, Unrecorded, add_event, current_step, span
+from steersman.tracing.trace import (
+    COMPONENT,
+    UNRECORDED,
+    Branching,
+    StepKind,
+    Unrecorded,
+    add_event,
+    branch,
+    current_recorder,
+)
 from steersman.webhooks.client import WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload, offload_if
 
+_MUTATING_CALL: Final = StepKind("Call mutating webhook", COMPONENT)
+_VALIDATING_CALL: Final = StepKind("Call validating webhook", COMPONENT)
 _UNAVAILABLE: Final = 503
 _BAD_REQUEST: Final = 400
 _INTERNAL: Final = 500
@@ -86,8 +97,8 @@ class Caller:
             why = f"failed calling webhook {quote(hook.name)}: webhook configuration must have either service or URL"
             raise CallFailed(hook, f"could not get REST client: {why}", _INTERNAL)
         uid = new_uid()
-        if (opened := current_step()) is not None:
-            opened.set("UID", uid)
+        if (recorder := current_recorder()) is not None:
+            recorder.set("UID", uid)
         review = await offload(encode_review, hook.review_version, uid, attributes, matched, obj, old)
         try:
             client = await self._clients.client_for(hook.client)
@@ -117,18 +128,18 @@ class Caller:
             raise Denied(denial_error(hook.name, verdict.status))
         return verdict
 
-    def span(self, hook: Hook, attributes: Attributes, matched: MatchedResource) -> Step | Unrecorded:
+    def span(self, hook: Hook, attributes: Attributes, matched: MatchedResource) -> Branching | Unrecorded:
         """Return the span of a call, a context manager."""
-        if current_step() is None:
+        if current_recorder() is None:
             return UNRECORDED
-        return span(
-            "Call mutating webhook" if self._mutating else "Call validating webhook",
-            configuration=hook.configuration,
-            webhook=hook.name,
-            resource=_go_resource(matched),
-            subresource=attributes.action.subresource,
-            operation=attributes.operation,
-        )
+        about = {
+            "configuration": hook.configuration,
+            "webhook": hook.name,
+            "resource": _go_resource(matched),
+            "subresource": attributes.action.subresource,
+            "operation": attributes.operation,
+        }
+        return branch(_MUTATING_CALL if self._mutating else _VALIDATING_CALL, about)
 
     def record_outcome(
         self, hook: Hook, attributes: Attributes, failed: CallFailed | Denied | StatusError | None, began: float
@@ -138,8 +149,10 @@ class Caller:
         Return True if the call failed and the failure is ignored. Raises StatusError if the request is refused.
         """
         took = perf_counter() - began
-        if (opened := current_step()) is not None:
-            opened.set("verdict", "allowed" if failed is None else "denied" if isinstance(failed, Denied) else "failed")
+        if (recorder := current_recorder()) is not None:
+            recorder.set(
+                "verdict", "allowed" if failed is None else "denied" if isinstance(failed, Denied) else "failed"
+            )
         operation = attributes.operation
         if failed is None:
             self._metrics.observe(hook.name, self.type, operation, took, 200, rejected=False)

@@ -31,7 +31,7 @@ from steersman.machinery.identity.schema import GroupVersionKind, no_kind_regist
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count, is_large
 from steersman.machinery.patch import json_patch
-from steersman.tracing.trace import current_step
+from steersman.tracing.trace import current_recorder
 from steersman.work.offloading import mark_large, offload
 
 logger = logging.getLogger(__name__)
@@ -164,9 +164,9 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 state.note_change()
                 context.is_requested = True
             state.is_patched = True
-            if (opened := current_step()) is not None:
-                opened.add_event("Patch applied")
-                opened.set("changed", await offload(_patched_paths, verdict.patch))
+            if (recorder := current_recorder()) is not None:
+                recorder.add_event("Patch applied")
+                recorder.set("changed", await offload(_patched_paths, verdict.patch))
         if hook.is_reinvocable:
             state.reinvocable.add(hook.uid)
         annotations = None if attributes.audit is None else self._annotations(hook, context)

@@ -20,7 +20,7 @@ from steersman.endpoints.options import apply_options
 from steersman.endpoints.ownership import applier_of
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import in_serialization
+from steersman.endpoints.spans import ABOUT_TO_ADMIT, ABOUT_TO_PATCH, in_serialization
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain
@@ -33,9 +33,10 @@ from steersman.machinery.patch.json_patch import json_type
 from steersman.machinery.values import times
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
-from steersman.tracing.trace import add_event, current_step, in_step
+from steersman.tracing.trace import StepKind, add_event, current_recorder, in_step
 from steersman.work.offloading import mark_large, offload
 
+_APPLY: Final = StepKind("apply")
 _CONVERTING: Final = "error converting YAML to JSON: "
 
 
@@ -181,19 +182,19 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
     write = configuration.write
     applier = applier_of(scope, request.action.subresource)
 
-    opened = current_step()
+    recorder = current_recorder()
 
     async def prepare(old: Any | None) -> Any:
         live = scope.kind.new() if old is None else old
         if old is not None and scope.other is not None:
             live = await scope.run(scope.other.from_hub, old)
-        if opened is not None:
-            opened.add_event("About to apply patch")
-        new, is_changed = await in_step("apply", configuration.applied(applier, live, scope.kind))
+        if recorder is not None:
+            recorder.add_outer_event(ABOUT_TO_PATCH)
+        new, is_changed = await in_step(_APPLY, configuration.applied(applier, live, scope.kind))
         same = None if is_changed else old
         found = await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
-        if opened is not None:
-            opened.add_event("About to check admission control")
+        if recorder is not None:
+            recorder.add_outer_event(ABOUT_TO_ADMIT)
         return found
 
     item, created = await store_changed(write, prepare, may_create=not request.action.subresource)

@@ -11,20 +11,21 @@ from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import converted, in_serialization, written
+from steersman.endpoints.spans import DECODE, in_serialization, written
 from steersman.endpoints.writing import Write, admitted, parse, store_new
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import not_implemented
 from steersman.net.message import Response
 from steersman.rest.capabilities import Answerer, Creater, Encoded
+from steersman.tracing.trace import in_step
 from steersman.work.offloading import offload
 
 
 async def create(scope: Scope[Creater], request: Request) -> Response:
     """Store the body's object and answer 201 with it."""
     write = await parse(scope, request, body_media_type, create_options)
-    obj = await converted(scope.run(_new, write))
+    obj = await in_step(DECODE, scope.run(_new, write))
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
     item = await written(write.data, store_new(write, obj))
@@ -34,7 +35,7 @@ async def create(scope: Scope[Creater], request: Request) -> Response:
 async def answer(scope: Scope[Answerer], request: Request) -> Response:
     """Answer 201 with the result for the body's object, an object or a Status, of a kind that is never stored."""
     write = await parse(scope, request, body_media_type, create_options)
-    obj = (await admitted(write, await converted(scope.run(_new, write)), None)).obj
+    obj = (await admitted(write, await in_step(DECODE, scope.run(_new, write)), None)).obj
     answered = await scope.storage.answer(write.ctx, obj)
     if isinstance(answered, type(obj)):
         body = await offload(scope.kind.body, answered)

@@ -24,7 +24,7 @@ from steersman.machinery.identity.schema import GroupKind, no_kind_registered
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response
 from steersman.rest.capabilities import GracefulDeleter, Item
-from steersman.tracing.trace import add_event, in_step
+from steersman.tracing.trace import StepKind, add_event, in_step
 from steersman.work.offloading import offload_if
 
 
@@ -39,6 +39,7 @@ class _Deleted(msgspec.Struct, gc=False):
     metadata: _Metadata
 
 
+_DELETE: Final = StepKind("delete")
 _INTERNAL: Final = "meta.k8s.io/__internal"
 """API version of the options in audit events."""
 _DELETED: Final = msgspec.json.Decoder(_Deleted)
@@ -51,7 +52,7 @@ async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     ctx = request.context(dry_run=bool(options.dry_run))
     check = check_delete(scope, request, ctx, options)
     add_event("About to delete object from database")
-    item, gone = await in_step("delete", scope.storage.delete(ctx, request.action.name, options, check))
+    item, gone = await in_step(_DELETE, scope.storage.delete(ctx, request.action.name, options, check))
     add_event("Object deleted from database")
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:

@@ -12,7 +12,7 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.spans import in_serialization, listed
 from steersman.net.message import Response
 from steersman.rest.capabilities import CollectionDeleter
-from steersman.tracing.trace import current_step
+from steersman.tracing.trace import current_recorder
 
 
 async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -> Response:
@@ -23,5 +23,6 @@ async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -
     ctx = request.context(dry_run=bool(delete_options.dry_run))
     check = check_delete(scope, request, ctx, delete_options)
     deleting = scope.storage.delete_collection(ctx, delete_options, options, check)
-    deleted = await (deleting if current_step() is None else listed(request, deleting))
+    recorder = current_recorder()
+    deleted = await (deleting if recorder is None else listed(recorder, deleting))
     return await in_serialization(wanted, list_response(scope, request, deleted, wanted))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import get_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import got, serialized
+from steersman.endpoints.spans import ANSWER_GOT, GET
 from steersman.net.message import Response
 from steersman.rest.capabilities import Getter
-from steersman.tracing.trace import current_step
+from steersman.tracing.trace import END, current_recorder
 from steersman.work.offloading import offload_if
 
 
@@ -22,7 +24,17 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
         long = request.has_long_query
         version = (await offload_if(True, get_options, request) if long else get_options(request)).resource_version
     reading = scope.storage.get(request.context(), request.action.name, version)
-    if current_step() is None:
+    recorder = current_recorder()
+    if recorder is None:
         return await item_response(scope, request, await reading, wanted)
-    item = await got(request.action, version, reading)
-    return await serialized(wanted, item_response(scope, request, item, wanted))
+    marks = recorder.marks
+    try:
+        marks += (GET, monotonic(), {"resource-version": version})
+        item = await reading
+        marks += (ANSWER_GOT, monotonic(), {"mediaType": wanted.media})
+        response = await item_response(scope, request, item, wanted)
+        marks += (END, monotonic(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
+    return response

@@ -8,10 +8,10 @@ from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import encoded, listed
+from steersman.endpoints.spans import ENCODE, listed
 from steersman.net.message import Response
 from steersman.rest.capabilities import Lister
-from steersman.tracing.trace import current_step
+from steersman.tracing.trace import current_recorder, recorded
 
 
 async def list_(scope: Scope[Lister], request: Request) -> Response:
@@ -21,7 +21,9 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request)
     listing = scope.storage.list(request.context(), options)
-    if current_step() is None:
+    recorder = current_recorder()
+    if recorder is None:
         return await list_response(scope, request, await listing, wanted)
-    found = await listed(request, listing)
-    return await encoded(wanted, list_response(scope, request, found, wanted))
+    found = await listed(recorder, listing)
+    answering = list_response(scope, request, found, wanted)
+    return await recorded(recorder, ENCODE, answering, {"mediaType": wanted.media})

@@ -15,12 +15,12 @@ from steersman.endpoints.ownership import own_changed
 from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import in_serialization
+from steersman.endpoints.spans import ABOUT_TO_ADMIT, ABOUT_TO_PATCH, MANAGED_FIELDS, PATCH, in_serialization
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.errors.status import not_found
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
-from steersman.tracing.trace import add_event, current_step, in_step
+from steersman.tracing.trace import add_event, current_recorder, in_step
 from steersman.work.offloading import offload
 
 
@@ -35,17 +35,17 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
         await offload(request.audit.set_patch, write.data)
     add_event("Recorded the audit event")
 
-    opened = current_step()
+    recorder = current_recorder()
 
     async def prepare(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.action.name)
-        if opened is not None:
-            opened.add_event("About to apply patch")
-        current, obj = await in_step("patch", offload(_patched, write, old))
-        new = await in_step("managed fields", scope.run(_owned, write, obj, current))
-        if opened is not None:
-            opened.add_event("About to check admission control")
+        if recorder is not None:
+            recorder.add_outer_event(ABOUT_TO_PATCH)
+        current, obj = await in_step(PATCH, offload(_patched, write, old))
+        new = await in_step(MANAGED_FIELDS, scope.run(_owned, write, obj, current))
+        if recorder is not None:
+            recorder.add_outer_event(ABOUT_TO_ADMIT)
         return new
 
     changed = await store_changed(write, prepare)

@@ -17,7 +17,7 @@ from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.spans import got
+from steersman.endpoints.spans import GET
 from steersman.endpoints.table import include_object, view_table
 from steersman.endpoints.writing import Write, mutated, parse
 from steersman.kinds.kind import Kind
@@ -27,7 +27,7 @@ from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Change, Getter, Item, Make, Updater
 from steersman.rest.resource import Subresource
-from steersman.tracing.trace import current_step
+from steersman.tracing.trace import current_recorder, recorded
 from steersman.work.offloading import offload, offload_if
 
 _NO_OWNERS: Final = (
@@ -45,8 +45,8 @@ async def get_view(scope: Scope[Getter], subresource: Subresource, request: Requ
     wanted = representation(scope, request)
     options = await offload_if(request.has_long_query, get_options, request)
     reading = scope.storage.get(request.context(), request.action.name, options.resource_version)
-    if current_step() is not None:
-        reading = got(request.action, options.resource_version, reading)
+    if (recorder := current_recorder()) is not None:
+        reading = recorded(recorder, GET, reading, {"resource-version": options.resource_version})
     return await _answer(scope, subresource, request, await reading, wanted)
 
 

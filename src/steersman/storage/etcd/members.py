@@ -23,7 +23,7 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable, ValueRefused
-from steersman.tracing.trace import Value, add_event, call_span, current_step, outgoing
+from steersman.tracing.trace import Value, add_event, call_span, current_recorder, outgoing
 from steersman.work.backoff import Backoff
 from steersman.work.single_flight import SingleFlight
 
@@ -141,7 +141,7 @@ class Members:
             try:
                 if connection is None or not connection.has_capacity:
                     connection = await self._connected()
-                if current_step() is not None:
+                if current_recorder() is not None:
                     return await self._call_in_span(connection, method, message)
                 return await grpc.call(connection, self._head(method), message)
             except CallError as error:
