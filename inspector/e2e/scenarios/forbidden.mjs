@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 export default async function (play) {
   const { page } = play;
   await play.go("cluster");
-  await page.getByText(/is forbidden|forbidden:/).first().waitFor();
+  for (const panel of ["Nodes", "Requests", "Events"]) await page.getByRole("region", { name: panel, exact: true }).locator(".error").getByText("forbidden").waitFor();
   assert.equal(await page.getByText("Reading nodes and pods").count(), 0);
   await play.go("objects/configmaps");
   await page.locator(".error").getByText("forbidden").waitFor();
