@@ -8,7 +8,8 @@ export default async function (play) {
   assert.equal(await page.getByText("Reading nodes and pods").count(), 0);
   await play.go("objects/configmaps");
   await page.locator(".error").getByText("forbidden").waitFor();
-  await play.go("objects/configmaps?ns=theirs");
+  await page.getByLabel("Namespace").fill("theirs");
+  await page.getByLabel("Namespace").press("Enter");
   await page.getByRole("row", { name: /readable/ }).waitFor();
   await page.getByRole("link", { name: "readable" }).click();
   await page.getByRole("row", { name: /color: red/ }).waitFor();

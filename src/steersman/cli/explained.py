@@ -32,11 +32,11 @@ _WIDEST_NAME: Final = 50
 def explanation_lines(found: Explanation, *, wide: bool = False) -> Iterator[str]:
     """Yield the lines of an explanation; with `wide` all evidence, and the paths of fields."""
     subject = found.subject
-    place = f" in {printable(subject.namespace)}" if subject.namespace else ""
+    namespace = f" in {printable(subject.namespace)}" if subject.namespace else ""
     if subject.kind == "SubjectAccessReview":
         yield printable(found.summary)
     else:
-        yield f"{printable(subject)}{place}: {printable(found.summary)}"
+        yield f"{printable(subject)}{namespace}: {printable(found.summary)}"
     if not found.findings:
         yield coloured("nothing is wrong with it as far as the API shows", GREEN)
     shown = found.findings if wide else found.findings[:_MOST_FINDINGS]
@@ -106,8 +106,8 @@ def _suggestion_lines(found: Suggestion, indent: str) -> Iterator[str]:
 
 
 def _evidence_text(found: Evidence) -> str:
-    place = f"{found.object.namespace}/" if found.object.namespace else ""
-    where = f"{found.object.kind} {place}{found.object.name}"
+    namespace = f"{found.object.namespace}/" if found.object.namespace else ""
+    where = f"{found.object.kind} {namespace}{found.object.name}"
     if found.event:
         count = f" x{found.count}" if found.count > 1 else ""
         return printable(f"{where}: event {found.event}{count}: {found.message}")
