@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from steersman.cli import main
+from steersman.explain.dump import load_dump
+from steersman.explain.what_if.plan import plan
 from tools.scheduler_comparison.named_cases import HOSTNAME, ZONE, Plain, node, pod
 
 MANY = 3_000
@@ -202,3 +204,11 @@ def test_a_plan_of_many_pods_that_stay_pending_is_made_in_bounded_time(tmp_path:
     output, seconds = run(tmp_path, nodes(), "what-if", "-f", str(manifests))
     assert "pod/p0 in default: 0 of 1 placed: none" in output
     assert seconds < _SECONDS
+
+
+async def test_a_plan_that_takes_too_long_says_which_pods_are_not_decided(tmp_path: Path) -> None:
+    state, manifests = tmp_path / "state.json", tmp_path / "manifests.json"
+    state.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes()}))
+    manifests.write_text(json.dumps(pod()))
+    (found,) = (await plan(load_dump(state), load_dump(manifests), "default", most_seconds=0)).pods
+    assert (found.node, found.reason) == ("", "not decided, as the plan takes more than 0 seconds")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from steersman.machinery.selectors.labels import SelectorError
 from steersman.scheduler.cycle import NoPlacement, Placement
 from steersman.scheduler.inquiry.simulation import RESOURCES, Simulation
 
+MOST_SECONDS: Final = 60.0
+"""Seconds of processor time for a plan."""
 _MOST_EXPLAINED: Final = 200
 """Comparisons with all nodes, for the reasons of pods that stay pending."""
 
@@ -52,8 +55,10 @@ class Plan(Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="k
     """Resources that could not be read, and count as if they had no objects."""
 
 
-async def plan(world: World, manifests: World, namespace: str) -> Plan:
+async def plan(world: World, manifests: World, namespace: str, *, most_seconds: float = MOST_SECONDS) -> Plan:
     """Return the plan of manifests on the state of a world.
+
+    Pods that are left after `most_seconds` of processor time are not decided.
 
     Raises Unreadable if nodes or pods cannot be read, TooManyPods, and Unreachable.
     """
@@ -73,7 +78,14 @@ async def plan(world: World, manifests: World, namespace: str) -> Plan:
         simulation.remove(pod)
     default_class = await _default_storage_class(world, manifests)
     reasons = _Reasons(simulation)
-    planned = [await _planned(simulation, reasons, each, default_class) for each in wanted]
+    planned: list[PlannedPod] = []
+    end = time.process_time() + most_seconds
+    for each in wanted:
+        if time.process_time() < end:
+            planned.append(await _planned(simulation, reasons, each, default_class))
+        else:
+            text = f"not decided, as the plan takes more than {most_seconds:g} seconds"
+            planned.append(PlannedPod(reference(PODS, each.pod), each.source, reason=text))
     return Plan(tuple(planned), tuple(reference(PODS, each) for each in replaced), known.unread)
 
 
