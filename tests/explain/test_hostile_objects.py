@@ -181,7 +181,7 @@ def test_another_object_is_explained_in_bounded_time_and_length(
 def test_ways_of_more_edits_than_a_person_makes_are_not_suggested(tmp_path: Path) -> None:
     taints = [{"key": f"k{number}", "effect": "NoSchedule"} for number in range(100)]
     output, _ = run(tmp_path, [node("n0", taints=taints), pod()], "why", "pod/new")
-    assert "taint k0:NoSchedule is not tolerated" in output
+    assert "taint k0:NoSchedule is not tolerated" in " ".join(output.split())
     assert "try" not in output.split()
 
 
@@ -191,7 +191,7 @@ def test_rules_beyond_the_first_are_judged_together(tmp_path: Path) -> None:
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     output, _ = run(tmp_path, [node("n0"), other, pod(affinity=affinity)], "why", "pod/new")
     assert "does not fit on the only node" in output
-    assert "1 node: didn't match pod anti-affinity rules" in output
+    assert "didn't match pod anti-affinity rules" in " ".join(output.split())
 
 
 @pytest.mark.parametrize("differ", [False, True])
