@@ -41,17 +41,21 @@ async def count_of(client: Client) -> int | None:
     return None if found.series is None else found.series.count
 
 
+async def repeat(recorder: SeriesRecorder, clock: Clock, times: int, seconds: float) -> None:
+    """Record the same event `times` times, `seconds` apart."""
+    for _ in range(times):
+        recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
+        await clock.advance(seconds=seconds)
+
+
 async def test_later_repetitions_are_written_at_the_end_of_the_series(client: Client) -> None:
     clock, recorder = Clock(), SeriesRecorder(client, "tester")
     recorder.start()
-    for _ in range(5):
-        recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
-        await clock.advance(seconds=60)
+    await repeat(recorder, clock, 5, 60)
     assert await count_of(client) == 2
     await clock.advance(seconds=800)
     assert await count_of(client) == 5
-    recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
-    await clock.advance(seconds=60)
+    await repeat(recorder, clock, 1, 60)
     assert sorted(each.series.count if each.series else 1 for each in await listed_events(client)) == [1, 5]
     await recorder.stop()
 
@@ -59,9 +63,7 @@ async def test_later_repetitions_are_written_at_the_end_of_the_series(client: Cl
 async def test_a_series_that_goes_on_is_refreshed(client: Client) -> None:
     clock, recorder = Clock(), SeriesRecorder(client, "tester")
     recorder.start()
-    for _ in range(7):
-        recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
-        await clock.advance(seconds=270)
+    await repeat(recorder, clock, 7, 270)
     recorder.event(ABOUT, "Warning", "Failed", "Scheduling", "x")
     assert await count_of(client) == 7
     await recorder.stop()

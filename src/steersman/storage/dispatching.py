@@ -86,7 +86,7 @@ class DispatchingStorage(ABC):
         return registration
 
     async def _catch_up(self, revision: int) -> None:
-        """Wait for a revision that is newer than `revision` of the storage. Raises FutureRevision if nobody has it."""
+        """Wait until events up to a later revision have been delivered. Raises FutureRevision if nobody has written it."""
         raise FutureRevision(revision, self._revision)
 
     @abstractmethod

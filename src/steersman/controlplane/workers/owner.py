@@ -157,7 +157,8 @@ class Owner:
         ready = sorted((each for each in self._processes if each.accepts_connections), key=lambda each: each.open)
         if any(each.hand(sock.fileno()) for each in ready):
             sock.close()
-        elif self._accepting is not None:
+        else:
+            assert self._accepting is not None  # the accept loop has passed the connection
             self._accepting.give_back(sock)
 
     def _stop_accepting(self) -> None:

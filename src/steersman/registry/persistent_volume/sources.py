@@ -17,7 +17,11 @@ from steersman.machinery.validation.leaves import (
     validate_required,
 )
 from steersman.machinery.validation.object_meta import validate_namespace_name
-from steersman.registry.pod_template.validation.iscsi_names import is_iscsi_name
+from steersman.registry.pod_template.validation.iscsi_names import (
+    INTERFACE_TOO_LONG,
+    is_interface_too_long,
+    is_iscsi_name,
+)
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.paths import validate_no_backsteps
 from steersman.registry.pod_template.validation.volume_sources import (
@@ -29,12 +33,7 @@ from steersman.registry.pod_template.validation.volume_sources import (
 from steersman.registry.pod_template.validation.volumes import validate_host_path
 
 _OPTIONS: Final = PodValidationOptions()
-_LONGEST_ISCSI_NAME: Final = 64
 _ISCSI_FORMAT: Final = "must be valid format"
-_ISCSI_LENGTH: Final = (
-    "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
-    "if iscsi.initiatorName is specified."
-)
 
 
 def _validate_glusterfs(
@@ -51,8 +50,8 @@ def _validate_glusterfs(
 def _validate_iscsi(source: core.ISCSIPersistentVolumeSource, name: str, path: Path) -> Iterator[FieldError]:
     if not source.target_portal:
         yield required(path / "targetPortal")
-    if source.initiator_name is not None and len(f"{name}:{source.target_portal}".encode()) > _LONGEST_ISCSI_NAME:
-        yield invalid(path / "targetportal", source.target_portal, _ISCSI_LENGTH)
+    if source.initiator_name is not None and is_interface_too_long(name, source.target_portal):
+        yield invalid(path / "targetportal", source.target_portal, INTERFACE_TOO_LONG)
     if not source.iqn:
         yield required(path / "iqn")
     elif not is_iscsi_name(source.iqn):

@@ -13,6 +13,17 @@ _is_naa: Final = re.compile(r"naa.[a-zA-Z0-9]{32}").fullmatch
 
 FORMATS: Final = ("iqn", "eui", "naa")
 """The prefixes of names."""
+_LONGEST_INTERFACE: Final = 64
+INTERFACE_TOO_LONG: Final = (
+    "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
+    "if iscsi.initiatorName is specified."
+)
+"""Upstream's error about an interface of an initiator."""
+
+
+def is_interface_too_long(volume: str, portal: str) -> bool:
+    """Return True if the name of an initiator's interface, of a volume's name and a portal, is too long."""
+    return len(f"{volume}:{portal}".encode()) > _LONGEST_INTERFACE
 
 
 def is_iscsi_name(name: str) -> bool:

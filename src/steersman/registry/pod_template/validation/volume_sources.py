@@ -16,12 +16,16 @@ from steersman.machinery.validation.leaves import (
     validate_supported,
 )
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.pod_template.validation.iscsi_names import FORMATS, is_iscsi_name
+from steersman.registry.pod_template.validation.iscsi_names import (
+    FORMATS,
+    INTERFACE_TOO_LONG,
+    is_interface_too_long,
+    is_iscsi_name,
+)
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 
 _LUN_ERROR: Final = inclusive_range_error(0, 255)
 _PARTITION_ERROR: Final = inclusive_range_error(1, 255)
-_LONGEST_ISCSI_NAME: Final = 64
 _LONGEST_DRIVER_NAME: Final = 63
 _HOST_PORT: Final = "must be a host:port pair or multiple pairs separated by commas"
 _CACHING_MODES: Final = ("None", "ReadOnly", "ReadWrite")
@@ -96,12 +100,8 @@ def _validate_iscsi_name(name: str, path: Path) -> Iterator[FieldError]:
 
 def validate_iscsi_name_length(name: str, source: core.ISCSIVolumeSource, path: Path) -> Iterator[FieldError]:
     """Validate the length of the interface name for an initiator, which consists of volume and portal."""
-    if len(f"{name}:{source.target_portal}".encode()) > _LONGEST_ISCSI_NAME:
-        text = (
-            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
-            "if iscsi.initiatorName is specified."
-        )
-        yield invalid(path / "name", name, text)
+    if is_interface_too_long(name, source.target_portal):
+        yield invalid(path / "name", name, INTERFACE_TOO_LONG)
 
 
 def _validate_fc(source: core.FCVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
