@@ -191,6 +191,37 @@ async def test_names_and_values_that_labels_cannot_hold_do_not_keep_a_node_from_
     assert node.metadata.labels["kubernetes.io/arch"] == "amd64"
 
 
+async def test_hostile_nodes_do_not_keep_others_from_being_simulated(cluster: requests.Node) -> None:
+    """Values at the limits of what the server accepts."""
+    quantities = ("0", "1n", "9223372036854775807", "1e100", "12E", "0.000000001", "18446744073709551615Ki")
+    hostile = [of_kwok("labels")]
+    hostile[0].metadata.labels.update({f"l{number}": "v" for number in range(5_000)})
+    for number, quantity in enumerate(quantities):
+        each = of_kwok(f"quantity-{number}")
+        whole = ("pods", "a.b/c") if "n" not in quantity and "." not in quantity else ()
+        each.status.capacity = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *whole), quantity)
+        each.status.allocatable = dict(each.status.capacity) if number % 2 else {}
+        hostile.append(each)
+    for name, duration in (("long", "99999999999999h"), ("text", "x" * 50_000), ("negative", "-1h")):
+        each = of_kwok(f"duration-{name}")
+        for what in ("ready-after", "start-delay", "unreachable", "memory-pressure"):
+            each.metadata.annotations[f"simulation.steersman.dev/{what}"] = duration
+        hostile.append(each)
+    addressed = of_kwok("addressed")
+    addressed.status.addresses = [NodeAddress("InternalIP", f"not an address {each}") for each in range(100)]
+    addressed.status.node_info.kubelet_version = "v" * 10_000
+    addressed.spec.provider_id = "x" * 10_000
+    hostile.append(addressed)
+    for each in hostile:
+        await cluster.client.create(NODES, each)
+    await cluster.client.create(NODES, of_kwok("usual"))
+    await ready(cluster, "usual")
+    for each in hostile:
+        await ready(cluster, each.metadata.name)
+        await cluster.client.delete(NODES, each.metadata.name)
+    await cluster.pod("there")
+
+
 async def test_a_node_without_an_address_gets_an_event_and_joins_when_another_leaves(keys_folder: Path) -> None:
     objects, refused = _Objects(), list[str]()
     nodes = NodeSet([], Networks(IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/24")))

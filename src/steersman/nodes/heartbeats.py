@@ -80,6 +80,8 @@ class Heartbeats:
             if not is_already_exists(error):
                 raise
             made = await self._client.get(NODES, node.name)
+            if missing := _missing_in(made, node):
+                await self._client.patch_without_result(NODES, node.name, "", missing)
             await self._report(node, uses_volumes=False)
         node.uid = made.metadata.uid
         node.has_pulled(name for image in made.status.images for name in image.names or ())

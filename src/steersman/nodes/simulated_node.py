@@ -34,6 +34,7 @@ from steersman.machinery.validation.formats import LABEL_VALUE_MAX_LENGTH
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import time_condition
 from steersman.nodes.admission import Allocated
+from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.images import size_of
 from steersman.nodes.rehearsal import Unknown
 
@@ -78,6 +79,8 @@ _BOOTING: Final = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns "
     "error: cni plugin not initialized",
 )
+GROUP: Final = f"{PREFIX}group"
+"""Label of a node with the name of its group."""
 OS_IMAGE: Final = "Simulated"
 """Operating system that simulated nodes report."""
 
@@ -107,6 +110,8 @@ class NodeTemplate:
     """Treatment of programs that are not simulated; None for the default of each container."""
     given_allocatable: Mapping[str, str] | None = None
     """Resources for pods; None for the whole capacity."""
+    group: str = ""
+    """Name of the nodes' group; "" for none, or for one that is not valid in a label."""
 
     @property
     def allocatable(self) -> Mapping[str, str]:
@@ -202,7 +207,10 @@ class SimulatedNode:
         return tuple(self._addresses)
 
     def usual_labels(self) -> dict[str, str]:
-        """Return the labels that a kubelet sets on its node; without the hostname if a label cannot hold the name."""
+        """Return the labels that a kubelet sets on its node, and its group.
+
+        The hostname is missing if a label cannot hold the name.
+        """
         architecture = self.template.architecture
         hostname = {"kubernetes.io/hostname": self.name} if len(self.name) <= LABEL_VALUE_MAX_LENGTH else {}
         return {
@@ -211,6 +219,7 @@ class SimulatedNode:
             "kubernetes.io/arch": architecture,
             **hostname,
             "kubernetes.io/os": "linux",
+            **({GROUP: self.template.group} if self.template.group else {}),
         }
 
     def node(self) -> Node:
