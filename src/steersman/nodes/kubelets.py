@@ -219,6 +219,8 @@ class Kubelets(NodeHooks):
         if new is None and old is not None:
             self._servers.containers.forget(old, gone=True)
             self._needs.forget(old)
+            if self._nodes.get(old.spec.node_name) is None:
+                self._expected.pop(key_of(old), None)
         pod = new or old
         if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
             if new is None or is_terminal(new):

@@ -17,7 +17,6 @@ from steersman.client.resources import LEASES, NODES, PODS
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
 from steersman.controlplane.options import Options
-from tests.cli.up.test_commands import run
 from tests.controllers.waiting import eventually
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
@@ -88,20 +87,3 @@ async def test_a_cluster_without_nodes_gets_usual_ones(client: Client) -> None:
         await scale_group(client, group, 0)
     assert await scale_group(client, "", 2) == "group node: 2 nodes, 2 added"
     assert await names(client) == ["node-0", "node-1"]
-
-
-@pytest.mark.slow
-def test_a_running_cluster_is_scaled_and_keeps_its_nodes(tmp_path: Path) -> None:
-    where = ("--data-dir", str(tmp_path))
-    assert "no cluster or server is running" in run("scale", "nodes", "2", *where, code=1)
-    start = ("up", *where, "--secure-port=0", "--detach")
-    run(*start)
-    try:
-        assert run("scale", "nodes", "3", *where) == "group node: 3 nodes, 2 added\n"
-        assert "no node is in group x" in run("scale", "nodes", "3", "--group=x", *where, code=1)
-        assert "32769 is not in the range" in run("scale", "nodes", "32769", *where, code=1)
-        run("down", *where)
-        run(*start)
-        assert "nodes       3 ready" in run("status", *where)
-    finally:
-        run("down", *where)
