@@ -18,7 +18,7 @@ from steersman.net.protobuf_fields import varint
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.members import Members, endpoints
 from steersman.storage.sqlite.file import connect
-from steersman.storage.sqlite.log import with_checksum
+from steersman.storage.sqlite.log import insertion, with_checksum
 
 NAMESPACES: Final = 100
 """Pods and Events are in so many."""
@@ -156,7 +156,7 @@ def fill_file(path: Path, counts: Counts) -> None:
             ]
             newest += len(made)
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", made)
+            connection.executemany(insertion(1), made)
             connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

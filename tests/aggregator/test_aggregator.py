@@ -185,3 +185,12 @@ async def test_a_built_in_group_version_can_be_answered_elsewhere(client: Client
     assert (await client.get("/apis/batch/v1/jobs")).body == b"theirs"
     assert (await client.patch(f"{API_SERVICES}/v1.batch", {"spec": {"service": None, "caBundle": None}})).status == 200
     assert (await client.get("/apis/batch/v1/jobs")).json()["kind"] == "JobList"
+
+
+async def test_the_trace_context_of_a_client_is_passed_on(things: Client, behind: ExtensionServer) -> None:
+    behind.paths[THINGS] = response({"kind": "ThingList"})
+    sent = f"00-{5:032x}-{6:016x}-01"
+    await things.get(THINGS, traceparent=sent, baggage="k=v")
+    received = behind.received[-1]
+    assert received.fields["traceparent"] == [sent]
+    assert received.fields["baggage"] == ["k=v"]

@@ -22,6 +22,7 @@ from bench.side_by_side import (
     median,
     start,
 )
+from tests.docs.markdown_documents import ROOT, Document
 
 SERVER = """
 import json, os, signal, sys
@@ -137,3 +138,11 @@ def test_a_machine_that_changes_its_speed_changes_no_ratio_of_pairs() -> None:
         "2.00",
         "0.50",
     ]
+
+
+def test_the_line_in_the_documents_starts_a_measurement() -> None:
+    (line,) = Document(ROOT / "bench" / "README.md").blocks("json")
+    line = " ".join(line.split())
+    process, found = start(python("import sys, time; print(sys.argv[1], flush=True); time.sleep(60)", line))
+    end(process)
+    assert found["pids"] == {"etcd": 12, "server": 13}

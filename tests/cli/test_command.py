@@ -99,7 +99,7 @@ def test_whatever_is_wrong_is_told_in_one_line_of_one_form(arguments: list[str],
 def test_the_list_of_commands_says_whole_sentences() -> None:
     text = CliRunner().invoke(main, ["--help"], env={"COLUMNS": "60"}).stdout
     assert "..." not in text.partition("Commands:")[2]
-    assert "server, controllers, scheduler and nodes in one process." in " ".join(text.split())
+    assert "in one process: server, controllers, scheduler and nodes." in " ".join(text.split())
 
 
 def test_the_defaults_of_a_cluster_are_its_own() -> None:
@@ -132,6 +132,6 @@ def test_other_commands_show_theirs_in_two_columns(command: str) -> None:
 
 def test_all_commands_are_listed_the_first_ones_first() -> None:
     done = CliRunner().invoke(main, ["--help"])
-    listed = re.findall(r"^  ([a-z]+)  +\S", done.stdout.partition("Commands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  ([a-z-]+)  +\S", done.stdout.partition("Commands:")[2], re.MULTILINE)
     assert listed == list(main.commands)
     assert listed[0] == "up"

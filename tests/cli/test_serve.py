@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import http.client
@@ -211,7 +212,7 @@ def test_a_value_of_a_large_file_that_was_overwritten_is_told_at_the_start(
 
 def spoil(server: ServerProcess, key: str) -> None:
     """Replace a stored object of a stopped server by an invalid one with a valid checksum."""
-    with sqlite3.connect(server.folder / "steersman.db") as file:
+    with contextlib.closing(sqlite3.connect(server.folder / "steersman.db")) as file, file:
         assert file.execute("UPDATE log SET value = 'spoilt', checksum = NULL WHERE key = ?", (key,)).rowcount
     file.close()
 
@@ -250,7 +251,7 @@ def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_wha
     text = refusal(server)
     assert text.startswith(f"steersman: in {file} the object {key} cannot be read: it is no object")
     assert text.endswith(f"sqlite3 {file} \"DELETE FROM log WHERE key = '{key}'\"\n")
-    with sqlite3.connect(file) as database:  # what it says
+    with contextlib.closing(sqlite3.connect(file)) as database, database:  # what it says
         database.execute(f"DELETE FROM log WHERE key = '{key}'")
     database.close()
     server.start()
@@ -260,7 +261,7 @@ def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_wha
 def test_a_file_of_another_program_is_told(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     server = make_server()
     server.folder.mkdir()
-    with sqlite3.connect(server.folder / "steersman.db") as other:
+    with contextlib.closing(sqlite3.connect(server.folder / "steersman.db")) as other, other:
         other.execute("CREATE TABLE theirs (a)")
     other.close()
     assert "steersman.db" in refusal(server)

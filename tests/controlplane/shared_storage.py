@@ -8,7 +8,7 @@ from typing import Any
 from steersman.controlplane.control_plane import PARTS
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.storing import OpenStorage
-from steersman.storage.interface import Deliver, Event, KeyValue, Lost, Range, Subscription
+from steersman.storage.interface import Changes, Deliver, Event, KeyValue, Lost, Range, Subscription
 from steersman.storage.memory import MemoryStorage
 from steersman.work.parts import Part
 
@@ -23,6 +23,7 @@ class View:
     knows_newest = False
     has_other_servers = True
     seals = False
+    keeps_records = False
     refusal = ""
 
     def __init__(self, store: MemoryStorage) -> None:
@@ -65,6 +66,12 @@ class View:
     @property
     def compact_revision(self) -> int:
         return self._store.compact_revision
+
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        return await self._store.history(prefix, is_key=is_key, before=before, limit=limit)
+
+    async def revision_at(self, seconds: float) -> int:
+        return 0
 
     async def is_stale(self, key: str) -> bool:
         return False

@@ -231,7 +231,10 @@ _JUDGES = {
     "audit.py",
     "priority_and_fairness.py",
     "fairness_paths.py",
+    "tracing.py",
     "defined_routes.py",
+    "origin.py",
+    "subjects.py",
 }
 """Files that may read the path-based members of a request's info: to create it, authorize, count, record or report it,
 to compare it with the route, to queue the request, or to answer without a route.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
+from tests.docs.markdown_documents import Document
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +44,34 @@ def test_a_second_build_makes_the_same_files(distributions: Path) -> None:
     command = ["make", "dist", f"PYTHON={sys.executable}"]
     subprocess.run(command, cwd=distributions.parent, check=True, capture_output=True)
     assert (distributions / "SHA256SUMS").read_text() == before
+
+
+def test_the_wheel_is_installed_by_the_commands_of_the_documents(wheel: Path, tmp_path: Path) -> None:
+    """Commands of uv and pipx are run where these programs are."""
+    blocks = [
+        block
+        for name in ("README.md", "docs/install.md", "docs/testing.md")
+        for block in Document(ROOT / name).blocks("sh")
+    ]
+    commands = {
+        line.partition("#")[0].strip(): None for line in "".join(blocks).splitlines() if "steersman up" not in line
+    }
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    (constraint := tmp_path / "constraint.txt").write_text(f"steersman=={wheel.name.split('-')[1]}\n")
+    programs = f"{tmp_path / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": programs, "HOME": str(tmp_path)}
+    environment |= {"PIP_CONSTRAINT": str(constraint), "UV_CONSTRAINT": str(constraint)}
+    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
+        environment[name] = f"{os.environ.get(name, '')} {wheel.parent}".strip()
+    ran = []
+    for command in commands:
+        if shutil.which(shlex.split(command)[0], path=programs):
+            done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, (command, done.stderr)
+            ran.append(command)
+    assert {"pip install steersman", 'pip install "steersman[all]"'} <= set(ran)
+    version = subprocess.run([tmp_path / "venv" / "bin" / "steersman", "--version"], capture_output=True, text=True)
+    assert version.returncode == 0
 
 
 def test_the_wheel_is_used_in_a_clean_environment(wheel: Path) -> None:

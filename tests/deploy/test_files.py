@@ -15,6 +15,7 @@ import yaml
 from steersman.cli.main import main
 from steersman.controlplane.options import FLAGS
 from tests import ROOT
+from tests.docs.markdown_documents import Document
 from tools.try_image import exec_form, parse
 
 DEPLOY = ROOT / "deploy"
@@ -90,6 +91,26 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
         (tmp_path / file.name).write_text(file.read_text().replace("/opt/steersman/bin/steersman", str(program)))
     units = sorted(tmp_path.glob("*.service")) + sorted(tmp_path.glob("*.timer"))
     verified = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True)
+    assert [line for line in verified.stderr.splitlines() if str(tmp_path) in line] == []
+
+
+def test_the_settings_in_the_documents_change_the_unit(tmp_path: Path) -> None:
+    """The server has the flags, and systemd starts the program with them, if it is there."""
+    (block,) = Document(ROOT / "docs" / "serve.md").blocks("ini")
+    command = block.replace("\\\n", " ").rpartition("ExecStart=")[2]
+    check_command(shlex.split(command)[1:])
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze")
+    (program := tmp_path / "steersman").write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (settings := tmp_path / "steersman.service.d").mkdir()
+    for text, path in (
+        ((DEPLOY / "steersman.service").read_text(), tmp_path / "steersman.service"),
+        (block, settings / "override.conf"),
+    ):
+        path.write_text(text.replace("/opt/steersman/bin/steersman", str(program)))
+    unit = tmp_path / "steersman.service"
+    verified = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
     assert [line for line in verified.stderr.splitlines() if str(tmp_path) in line] == []
 
 

@@ -95,7 +95,7 @@ def test_programs_that_are_named_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_commands_that_are_named_exist(path: Path) -> None:
-    named = set(re.findall(r"(?:`|\$ |/)steersman ([a-z]+)", Document(path).text))
+    named = set(re.findall(r"(?:`|\$ |/)steersman ([a-z]+(?:-[a-z]+)*)", Document(path).text))
     assert named <= set(main.commands)
 
 
@@ -271,7 +271,7 @@ def test_every_primitive_of_work_answers_a_question(documents: Documents) -> Non
 def test_every_dependency_is_explained_at_the_version_that_is_pinned(documents: Documents) -> None:
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     extras = PROJECT["project"]["optional-dependencies"]
-    optional = [each for extra in ("gzip", "secretbox", "stages") for each in extras[extra]]
+    optional = [each for extra in ("gzip", "secretbox", "stages", "tracing") for each in extras[extra]]
     needed = [*PROJECT["project"]["dependencies"], *optional, *PROJECT["build-system"]["requires"][1:]]
     names = {re.split(r"[<>=~; ]", each)[0] for each in (*needed, *PROJECT["dependency-groups"]["dev"])}
     document = documents["dependencies"]

@@ -18,7 +18,10 @@ from tests.e2e.go_programs import find_go
 DOCUMENT = Document(ROOT / "docs" / "testing.md")
 GO = Document(ROOT / "docs" / "envtest.md")
 JAVA = Document(ROOT / "docs" / "test-java-rust.md")
-EXAMPLES = DOCUMENT.blocks("python")
+EXAMPLES = [
+    *DOCUMENT.blocks("python"),
+    *("# test_readme.py\n" + each for each in Document(ROOT / "README.md").blocks("python")),
+]
 WARNS = re.compile(r"from (kopf|kr8s)\b")
 """Imports of packages that warn of their own connections, or of a new version of Kubernetes."""
 

@@ -42,12 +42,19 @@ _TOO_EARLY: Final = (
 """Errors of commands that are typed again."""
 _VARYING: Final = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
+    (r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b", "ID"),
     (r"\b(?:\d+[dhms]){1,2}\b", "AGE"),
     (r"\b\d+ requests", "N requests"),
     (r"^process +\d+", "process N"),
     (r"\b10\.128\.\d+\.\d+ +node-\d\b", "IP NODE"),
     (r"\b10\.0\.0\.\d+\b", "CLUSTER-IP"),
     (r"-[a-z0-9]{7,10}-[a-z0-9]{5}\b", "-HASH"),
+    (r"^\d\d:\d\d:\d\d\.\d{3}\b", "TIME"),
+    (r"^\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"\b\d+\.\d\d ms", "N ms"),
+    (r"\b\d+ (?:B|KiB)(?!\w)", "SIZE"),
+    (r"\|[ █]*\|", "BAR"),
+    (r"\brevision=\d+", "revision=N"),
     (r" +", " "),
 )
 """Patterns of text that varies from run to run, and the texts that replace it."""
@@ -109,7 +116,7 @@ class Reader:
         # Python finds the packages of its environment only under its own path, not under a link.
         (programs / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         (programs / "python").chmod(0o755)
-        given = ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+        given = ("COLUMNS", "KUBECONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         environment = {name: value for name, value in os.environ.items() if name not in given}
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
         self._shell = subprocess.Popen(

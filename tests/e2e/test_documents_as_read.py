@@ -133,8 +133,16 @@ def test_the_page_about_the_scheduler(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "scheduler.md"))
 
 
+def test_the_guide_of_history(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "history.md"))
+
+
 def test_the_page_about_controllers(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "controllers.md"))
+
+
+def test_the_page_about_explanations(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "explain.md"))
 
 
 @OPENSSL
@@ -191,6 +199,10 @@ def test_the_page_about_workers(reader: Reads) -> None:
 
 def test_the_page_about_logs(reader: Reads) -> None:
     reader({}, {"6443": str(free_port())}).read(Document(ROOT / "docs" / "logs.md"))
+
+
+def test_the_page_about_traces(reader: Reads) -> None:
+    reader({}, {"4317": str(free_port()), "6443": str(free_port())}).read(Document(ROOT / "docs" / "trace.md"))
 
 
 def test_the_page_about_the_data_folder(reader: Reads) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -76,7 +77,7 @@ def _without_version(obj: Any) -> Any:
 
 def test_a_folder_of_a_newer_version_is_refused_and_left_as_it_is(released: Path) -> None:
     file = released / "data" / "steersman.db"
-    with sqlite3.connect(file) as connection:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

@@ -35,6 +35,7 @@ FOREIGN = {
 }
 TO_OPERATORS = {
     "cli/",
+    "explain/",
     "controlplane/",
     "storage/sqlite/file.py",
     "storage/sqlite/store.py",

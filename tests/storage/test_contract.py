@@ -552,3 +552,63 @@ async def test_closing_completes_what_was_begun(open_store: Callable[[], Awaitab
     assert recorder.revisions == list(range(2, 402))
     with pytest.raises(StorageUnavailable):
         await waiting
+
+
+# History
+
+
+async def history_of(store: Storage, prefix: str, *, is_key: bool = False, limit: int = 100) -> list[Any]:
+    """Return all writes page by page, as (revision, key, value, replaced value, is the oldest)."""
+    found, before, more = [], 0, True
+    while more:
+        page = await store.history(prefix, is_key=is_key, before=before, limit=limit)
+        assert len(page.items) <= limit
+        found += [
+            (
+                each.event.revision,
+                each.event.key,
+                each.event.current and each.event.current.value,
+                each.event.previous and each.event.previous.value,
+                each.is_oldest,
+            )
+            for each in page.items
+        ]
+        more = page.more
+        before = found[-1][0] if found else 0
+    return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_history_has_every_write_of_a_key_newest_first(store: Storage, limit: int) -> None:
+    first = await store.create("/a", b"1")
+    await store.create("/ab", b"other")
+    second = await store.update("/a", b"2", expected_revision=first.mod_revision)
+    await store.delete("/a", expected_revision=second.mod_revision)
+    await store.create("/a", b"3")
+    await store.wait_until(6)
+    assert await history_of(store, "/a", is_key=True, limit=limit) == [
+        (6, "/a", b"3", None, False),
+        (5, "/a", None, b"2", False),
+        (4, "/a", b"2", b"1", False),
+        (2, "/a", b"1", None, False),
+    ]
+    assert [each[0] for each in await history_of(store, "/a", limit=limit)] == [6, 5, 4, 3, 2]
+    assert await history_of(store, "/b", is_key=True, limit=limit) == []
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_history_after_compaction_begins_with_the_oldest_readable_value(store: Storage, limit: int) -> None:
+    await store.create("/a", b"1")
+    second = await store.update("/a", b"2", expected_revision=2)
+    await store.create("/gone", b"x")
+    await store.delete("/gone", expected_revision=4)
+    await store.create("/other", b"x")
+    await store.compact(6)
+    await store.update("/a", b"3", expected_revision=second.mod_revision)
+    await store.wait_until(7)
+    assert await history_of(store, "/a", is_key=True, limit=limit) == [
+        (7, "/a", b"3", b"2", False),
+        (3, "/a", b"2", None, True),
+    ]
+    assert await history_of(store, "/gone", is_key=True, limit=limit) == []
+    assert await history_of(store, "/other", is_key=True, limit=limit) == [(6, "/other", b"x", None, True)]

@@ -17,6 +17,8 @@ ALLOWED: Final = {
     "controllers/garbage_collector/garbage_collector.py _apply_changes": "slices of one sequence of changes, in order",
     "controllers/monitors.py _track_served_resources": "discovers resources at changes, with a back-off after failures",
     "endpoints/proxy/stream_translator.py _keep_alive": "pings end with the connection, by what they raise",
+    "inspector/cluster_view.py read": "changes for a page, until it goes",
+    "inspector/rates.py read": "figures for a page, until it goes",
     "net/client/grpc.py _messages": "messages of a stream, until it ends by what is raised",
     "nodes/heartbeats.py run": "leases are spread evenly over the interval",
     "nodes/kubelets.py _evict_under_pressure": "rounds while nodes are under pressure, and none while they are not",

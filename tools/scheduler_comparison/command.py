@@ -8,6 +8,8 @@ import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,8 @@ from tools.scheduler_comparison.ours import Outcome, decide
 _SETTLING: Final = 0.08
 """Seconds after which the real scheduler has been told of what was made."""
 _PATIENCE: Final = 15.0
+_START: Final = 3.0
+"""Seconds in which the real scheduler starts."""
 _DECIDED_FROM: Final = (
     "/api/v1/nodes",
     "/api/v1/pods",
@@ -137,13 +141,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="the number of one case")
     given = parser.parse_args()
-    with Server(given.server) as client, tempfile.TemporaryDirectory() as folder:
-        kubeconfig = Path(folder) / "kubeconfig"
-        kubeconfig.write_text(json.dumps(_kubeconfig(client.found)))
+    with Server(given.server) as client, running_scheduler(client, given.scheduler):
         reference = Reference(client)
         reference.prepare()
+        return _go_through(reference, given)
+
+
+@contextmanager
+def running_scheduler(client: Client, program: Path) -> Iterator[None]:
+    """Run the real kube-scheduler on the server of a client until the end of the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        kubeconfig = Path(folder) / "kubeconfig"
+        kubeconfig.write_text(json.dumps(_kubeconfig(client.found)))
         command = [
-            str(given.scheduler),
+            str(program),
             f"--kubeconfig={kubeconfig}",
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
@@ -155,14 +166,14 @@ def main() -> int:
         with (Path(folder) / "log").open("w") as log:
             scheduler = subprocess.Popen(command, stderr=log)
             try:
-                return _go_through(reference, given)
+                time.sleep(_START)
+                yield
             finally:
                 scheduler.terminate()
                 scheduler.wait()
 
 
 def _go_through(reference: Reference, given: argparse.Namespace) -> int:
-    time.sleep(3)
     different = 0
     numbers = range(given.cases) if given.only is None else [given.only]
     for number in numbers:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from steersman.api.core.v1 import Namespace, Node, Pod, Service
-from steersman.api.policy.v1 import PodDisruptionBudget
-from steersman.client.informer import Informers
-from steersman.client.resources import SERVICES
+from steersman.api.core.v1 import Pod
+from steersman.client.api_resource import APIResource
+from steersman.client.resources import NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS, SERVICES
 from steersman.machinery.codec.serializer import from_plain
-from steersman.scheduler.cycle import Cycle, Placement
-from steersman.scheduler.demands import Demands
-from steersman.scheduler.preemption.nominator import Nominator
-from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.cycle import Placement
+from steersman.scheduler.inquiry.simulation import Simulation
 from tools.scheduler_comparison.cases import Plain
 
 
@@ -29,30 +26,6 @@ class Outcome:
     victims: frozenset[str] = frozenset()
 
 
-class _Fixed:
-    """An informer of objects that do not change."""
-
-    def __init__(self, objects: Sequence[Any]) -> None:
-        self._objects = objects
-
-    def list(self, namespace: str | None = None) -> Sequence[Any]:
-        return [each for each in self._objects if namespace in (None, each.metadata.namespace)]
-
-    def get(self, namespace: str, name: str) -> Any:
-        return next((each for each in self.list(namespace) if each.metadata.name == name), None)
-
-    def on_change(self, handler: Callable[[Any, Any], None]) -> None:
-        """Nothing changes."""
-
-
-class _FixedInformers:
-    def __init__(self, services: Sequence[Service]) -> None:
-        self._services = services
-
-    def for_resource(self, resource: Any) -> _Fixed:
-        return _Fixed(self._services if resource is SERVICES else ())
-
-
 async def decide(
     nodes: Iterable[Plain],
     pods: Iterable[Plain],
@@ -64,22 +37,17 @@ async def decide(
     times: int = 24,
 ) -> Outcome:
     """The outcome for a pod without a node; of nodes that are equally good, those that came up in some `times`."""
-    cluster = ClusterState()
-    for each in namespaces:
-        namespace = from_plain(Namespace, each)
-        cluster.set_namespace(namespace.metadata.name, namespace.metadata.labels)
-    for each in nodes:
-        cluster.set_node(from_plain(Node, each))
-    for each in pods:
-        cluster.set_pod(from_plain(Pod, each))
-    all_budgets = [from_plain(PodDisruptionBudget, each) for each in budgets]
-    informers = cast(Informers, _FixedInformers([from_plain(Service, each) for each in services]))
+    given: Iterable[tuple[APIResource[Any], Iterable[Plain]]] = (
+        (NODES, nodes),
+        (PODS, pods),
+        (NAMESPACES, namespaces),
+        (SERVICES, services),
+        (POD_DISRUPTION_BUDGETS, budgets),
+    )
+    objects = {resource: [from_plain(resource.type, each) for each in found] for resource, found in given}
     chosen = set()
     for _ in range(times):
-        cycle = Cycle(
-            cluster, Demands(informers, cluster), Nominator(), lambda: all_budgets, lambda _: None, lambda _: None
-        )
-        found = await cycle.decide(from_plain(Pod, pod))
+        found = await Simulation(objects).decide(from_plain(Pod, pod))
         if not isinstance(found, Placement):
             room = found.preemption
             victims = frozenset(info.pod.metadata.name for info in room.victims) if room is not None else frozenset()

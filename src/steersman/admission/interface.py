@@ -7,12 +7,14 @@ the moment; the chain of a write leaves out plugins without work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
+from steersman.admission.changes import Changes, document
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
 from steersman.authentication.user import UserInfo
@@ -20,6 +22,7 @@ from steersman.machinery.errors.status import StatusError, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
+from steersman.tracing.trace import current_step, step
 from steersman.work.bounded_cache import BoundedCache
 
 logger = logging.getLogger(__name__)
@@ -207,11 +210,40 @@ class WriteKind(NamedTuple):
     subresource: str
 
 
+_Method = Callable[[Attributes], Awaitable[None]]
+"""Method `admit` or `validate` of a plugin."""
+
+
 class _Steps(NamedTuple):
     """Methods of the plugins that handle one kind of write, in order."""
 
-    admit: tuple[Callable[[Attributes], Awaitable[None]], ...]
-    validate: tuple[Callable[[Attributes], Awaitable[None]], ...]
+    admit: tuple[_Method, ...]
+    validate: tuple[_Method, ...]
+
+
+def in_steps(methods: Iterable[_Method]) -> tuple[_Method, ...]:
+    """Return the methods of plugins, each in a step of the traced request."""
+    known: list[bytes | None] = []
+    return tuple(partial(_in_step, each, known) for each in methods)
+
+
+async def _in_step(method: _Method, known: list[bytes | None], attributes: Attributes) -> None:
+    """Call the method in a step with its plugin, and the paths of the fields that it has changed.
+
+    `known` has the object's JSON after the method before, and is empty before the first one.
+    """
+    plugin = getattr(method, "__self__", None)
+    phase = method.__name__
+    with step(f"admission {getattr(plugin, 'name', '')}", phase=phase) as opened:
+        if phase != "admit" or opened is None:
+            await method(attributes)
+            return
+        before = known.pop() if known else document(attributes.obj)
+        await method(attributes)
+        after = document(attributes.obj)
+        known.append(after)
+        if before is not None and after is not None and after != before:
+            opened.attributes["changed"] = Changes(before, after)
 
 
 class Chain:
@@ -244,6 +276,8 @@ class Chain:
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
+        if current_step() is not None:
+            steps = _Steps(in_steps(steps.admit), ())
         for admit in steps.admit:
             await admit(attributes)
         again = attributes.existing_reinvocation
@@ -257,7 +291,7 @@ class Chain:
         action = attributes.action
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
-        for validate in steps.validate:
+        for validate in steps.validate if current_step() is None else in_steps(steps.validate):
             await validate(attributes)
 
     def _build_steps(self, writes: WriteKind) -> _Steps:

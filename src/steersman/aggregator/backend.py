@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -34,6 +34,7 @@ from steersman.endpoints.proxy.upgrade_aware import (
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import text_response
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.go.strings import to_lower
 from steersman.net.body import EmptyBody
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
@@ -42,6 +43,7 @@ from steersman.net.client.http1 import UnaskedUpgrade
 from steersman.net.client.tls import HTTP2, Protocols
 from steersman.net.client.transport import Address, Nearby, Transport, bounded
 from steersman.net.message import BodyAborted, Response
+from steersman.tracing.trace import UNRECORDED, current_step, http_client_span, outgoing
 
 logger = logging.getLogger(__name__)
 
@@ -177,23 +179,36 @@ class Backend:
         body = request.http.body
         pieces = None if isinstance(body, EmptyBody) else aiter(body)
         target = f"{path}?{_query(request)}" if request.http.query else path
-        sending = self._transport.send(Address(*address), request.method, target, headers, pieces, chunked=chunked)
+        spanning = http_client_span(request.method, f"https://{authority}{target}") if current_step() else UNRECORDED
+        with spanning as opened:
+            if passed := outgoing():
+                names = {name for name, _ in passed}
+                headers = [*(each for each in headers if to_lower(each[0]) not in names), *passed]
+            sending = self._transport.send(Address(*address), request.method, target, headers, pieces, chunked=chunked)
+            answer = await self._begun(request, sending)
+            if opened is not None and isinstance(answer, Answer):
+                opened.set("network.protocol.version", answer.version)
+                opened.set("http.response.status_code", answer.status)
+        if isinstance(answer, Response):
+            return answer
+        if self._shared.reject_redirects and 300 <= answer.status <= 399 and answer.header("location"):
+            await answer.close()
+            return Response(502, [("content-type", "text/plain; charset=utf-8")], _REDIRECTED)
+        return await passed_back(request, answer, Rewriter("", authority, authority, ("https", authority)))
+
+    async def _begun(self, request: Request, sending: Awaitable[Answer]) -> Answer | Response:
+        """Return the answer once it begins, or the response to an upgrade that was not requested. Raises Unreachable."""
         try:
             if _is_discovery(request):
                 async with asyncio.timeout(DISCOVERY_TIMEOUT):
-                    answer = await sending
-            else:
-                answer = await sending
+                    return await sending
+            return await sending
         except TimeoutError:
             raise Unreachable("context deadline exceeded") from None
         except UnaskedUpgrade as error:
             return text_response(503, f"{error}\n")
         except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
             raise Unreachable(str(error)) from None
-        if self._shared.reject_redirects and 300 <= answer.status <= 399 and answer.header("location"):
-            await answer.close()
-            return Response(502, [("content-type", "text/plain; charset=utf-8")], _REDIRECTED)
-        return await passed_back(request, answer, Rewriter("", authority, authority, ("https", authority)))
 
     async def _upgrade(self, request: Request, address: HostPort) -> Response:
         authority = host_port(*address)

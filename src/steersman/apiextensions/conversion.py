@@ -32,6 +32,7 @@ from steersman.machinery.limited_log import LimitedLog
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
 from steersman.rest.conversion import Conversion, NotConverted
+from steersman.tracing.trace import Value, add_event, span
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
@@ -137,7 +138,15 @@ class WebhookConversion(Conversion):
         if not version:
             raise ReviewError("no supported conversion review versions", CALL, is_complete=True)
         uid = new_uid()
-        answer = await self._call(review_of(version, uid, target.api_version, values))
+        about: dict[str, Value] = {
+            "custom-resource-definition": self._name,
+            "desired-api-version": target.api_version,
+            "object-count": len(values),
+            "UID": uid,
+        }
+        with span("Call conversion webhook", **about):
+            answer = await self._call(review_of(version, uid, target.api_version, values))
+            add_event("Request completed")
         objects = await offload_if(is_large_review(answer), converted_objects, answer, version, uid, len(values))
         found = []
         async for value, raw in time_sliced(zip(values, objects, strict=True)):
@@ -180,6 +189,7 @@ class WebhookConversion(Conversion):
             max_answer_bytes=_MAX_ANSWER_BYTES,
             at_once=_MAX_CONCURRENT,
             user_agent="kube-apiserver-admission",
+            passes_trace=True,
         )
 
 

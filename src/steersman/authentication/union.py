@@ -14,8 +14,15 @@ from steersman.authentication.interface import (
     TokenIdentity,
 )
 from steersman.authentication.user import UserInfo, authenticated
+from steersman.tracing.trace import Step, current_step
 
 T = TypeVar("T")
+
+
+def _note(opened: Step, found: object) -> None:
+    """Note in the step of authentication which authenticator knows the user; the innermost one is noted first."""
+    if opened.name == "authentication":
+        opened.attributes.setdefault("authenticator", type(found).__name__)
 
 
 class UnionAuthenticator:
@@ -47,6 +54,8 @@ class UnionAuthenticator:
                 continue
             if not isinstance(user, UserInfo):
                 return self._resume(user, rest, credentials, errors)
+            if (opened := current_step()) is not None:
+                _note(opened, each)
             return authenticated(user)
         _refuse_after(errors)
         return None if self._anonymous is None else self._anonymous.authenticate(credentials)
@@ -96,6 +105,8 @@ class UnionTokenAuthenticator:
             if not isinstance(identity, TokenIdentity):
                 following = ((lambda each=each: each.authenticate_token(token, audiences)) for each in rest)
                 return _first_known(identity, following, TokenIdentity, errors)
+            if (opened := current_step()) is not None:
+                _note(opened, each)
             return identity
         _refuse_after(errors)
         return None

@@ -116,6 +116,8 @@ class CountingAuthorizer:
 
     def __init__(self, authorizer: Authorizer, tally: Tally) -> None:
         self._authorize = authorizer.authorize
+        self.name: Final = type(authorizer).__name__
+        """Name of the wrapped authorizer, for traces."""
         self._tally = tally
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:

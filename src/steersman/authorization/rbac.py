@@ -38,7 +38,7 @@ from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
 from steersman.work.yielding import time_sliced
 
-__all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
+__all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound", "allowed_names")
 
 T = TypeVar("T")
 
@@ -343,7 +343,7 @@ def _evaluate(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
             without_rules.append(grant)
             continue
         verdict = None
-        for names in _allowed_names(grant.rules, attributes):
+        for names in allowed_names(grant.rules, attributes):
             if verdict is None:
                 reason = f"RBAC: allowed by {grant.binding.describe(grant.subject_index)}"
                 verdict = Verdict(Decision.ALLOW, reason)
@@ -355,7 +355,7 @@ def _evaluate(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
     return _Judgement(tuple(allowances), refusal)
 
 
-def _allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:
+def allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:
     """Return the object names for which a role allows the request, as a few sets; (None,) for all names."""
     a = attributes.action
     if attributes.path is not None:

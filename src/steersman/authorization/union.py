@@ -9,6 +9,7 @@ from steersman.authentication.aggregate import aggregate
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, Decision, ResolvedRules, RuleResolver, Verdict
+from steersman.tracing.trace import current_step
 
 # a module constant, since reading an enum member costs more than the comparison
 _UNDECIDED: Final = Decision.NO_OPINION
@@ -37,6 +38,8 @@ class UnionAuthorizer:
             if not isinstance(verdict, Verdict):
                 return self._resume(verdict, rest, attributes, undecided)
             if verdict.decision is not _UNDECIDED:
+                if (opened := current_step()) is not None and opened.name == "authorization":
+                    opened.set("authorizer", getattr(each, "name", type(each).__name__))
                 return verdict
             undecided.append(verdict)
         return _joined(undecided)

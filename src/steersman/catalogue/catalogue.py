@@ -62,7 +62,7 @@ class Catalogue:
     """
 
     def __init__(self, shared: Shared, mapper: RESTMapper | None = None) -> None:
-        self._shared = shared
+        self.shared = shared
         self.mapper = mapper or RESTMapper()
         self.routes: Routes = {}
         """Routes by path template."""
@@ -117,7 +117,7 @@ class Catalogue:
             there = self._by_version.get(each.group, {}).get(each.version, {}).get(resource.plural)
             if there is not None and (known is None or there not in known.versions):
                 raise ValueError(f"{resource.plural} of {each.group}/{each.version} are served already")
-        routes = routes_of(versions, bound, storage, self._shared)
+        routes = routes_of(versions, bound, storage, self.shared)
         if known is not None:
             self._forget(known)
         self._entries[key] = entry = CatalogueEntry(resource, storage, versions, routes)
@@ -259,6 +259,12 @@ class Catalogue:
     def entry(self, group: str, plural: str) -> CatalogueEntry | None:
         """Return the entry of a resource by the group of its stored version, None if it is not served."""
         return self._entries.get((group, plural))
+
+    def served_as(self, group: str, version: str, plural: str) -> tuple[CatalogueEntry, ServedResource] | None:
+        """Return a resource in one of its served versions, and its entry; None if it is not served or not announced."""
+        served = self._by_version.get(group, {}).get(version, {}).get(plural)
+        entry = None if served is None else self._entries.get((served.resource.group, plural))
+        return None if served is None or entry is None else (entry, served)
 
     def served(self) -> Iterator[ServedResource]:
         """Yield every resource in every version in which it is served."""

@@ -46,7 +46,6 @@ NOT_SUPPORTED: Final = frozenset(
         "runtime-config-emulation-forward-compatible",
         "show-hidden-metrics-for-version",
         "shutdown-watch-termination-grace-period",
-        "tracing-config-file",
         "version",
         "vmodule",
         "watch-cache-sizes",

@@ -22,7 +22,9 @@ class LazyCommands(MutableMapping[str, click.Command]):
         if name in self._added:
             return self._added[name]
         with no_collections():
-            found: click.Command = getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
+            found: click.Command = getattr(
+                import_module(f"{self._package}.{self._modules[name]}"), name.replace("-", "_")
+            )
         return found
 
     def __setitem__(self, name: str, command: click.Command) -> None:

@@ -66,7 +66,7 @@ def save(file: Path, data_dir: Path | None) -> None:
     """
     from steersman.storage.sqlite import snapshot
 
-    made = _with_clean_errors(lambda: snapshot.save(_file(data_dir), file))
+    made = with_clean_errors(lambda: snapshot.save(storage_file(data_dir), file))
     click.echo(f"saved {file}: revision {made.revision}, {made.size / _MIB:.1f} MiB, sha256 {made.digest}")
 
 
@@ -91,13 +91,13 @@ def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int
     from steersman.machinery.private_files import make_own_folder
     from steersman.storage.sqlite import snapshot
 
-    target = _file(data_dir)
+    target = storage_file(data_dir)
 
     def restored() -> snapshot.Snapshot:
         make_own_folder(target.parent)
         return snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
 
-    made = _with_clean_errors(restored)
+    made = with_clean_errors(restored)
     click.echo(f"restored {target}: revision {made.revision}")
 
 
@@ -117,14 +117,14 @@ def check(data_dir: Path | None, accept_data_loss: bool) -> None:
     from steersman.storage.sqlite import salvage
     from steersman.storage.sqlite.file import DamagedFile, advice
 
-    file = _file(data_dir)
+    file = storage_file(data_dir)
     try:
-        found = _with_clean_errors(lambda: salvage.examine(file), passes=DamagedFile)
+        found = with_clean_errors(lambda: salvage.examine(file), passes=DamagedFile)
     except DamagedFile as error:
         if not accept_data_loss:
             raise click.ClickException(f"{error}{advice(file)}") from None
         click.echo(str(error), err=True)
-        made = _with_clean_errors(lambda: salvage.salvage(file))
+        made = with_clean_errors(lambda: salvage.salvage(file))
         for each in made.lost:
             click.echo(f"lost: {each}", err=True)
         click.echo(f"rebuilt {file}: revision {made.revision}, {made.keys} keys; the damaged file is {made.aside}")
@@ -148,7 +148,7 @@ def to_etcd(data_dir: Path | None, **etcd: str | None) -> None:
     """
     from steersman.storage.moving.to_etcd import copy_to_etcd
 
-    _move("copied to etcd", etcd, lambda cluster: copy_to_etcd(_file(data_dir), cluster, _echo))
+    _move("copied to etcd", etcd, lambda cluster: copy_to_etcd(storage_file(data_dir), cluster, _echo))
 
 
 @storage.command("to-sqlite")
@@ -162,16 +162,19 @@ def to_sqlite(data_dir: Path | None, **etcd: str | None) -> None:
     from steersman.machinery.private_files import make_private_folder
     from steersman.storage.moving.to_sqlite import copy_to_sqlite
 
-    target = _file(data_dir)
-    _with_clean_errors(lambda: make_private_folder(target.parent))
+    target = storage_file(data_dir)
+    with_clean_errors(lambda: make_private_folder(target.parent))
     _move(f"copied to {target}", etcd, lambda cluster: copy_to_sqlite(cluster, target, _echo))
 
 
-def _file(data_dir: Path | None) -> Path:
+def storage_file(data_dir: Path | None) -> Path:
+    """Return the path of the SQLite storage in a folder, by default the user's; exit with 1 if the folder is not
+    safe.
+    """
     from steersman.controlplane.data_files import FILE, check_files
 
     folder = data_dir or default_data_dir()
-    _with_clean_errors(lambda: check_files(folder))
+    with_clean_errors(lambda: check_files(folder))
     return folder / FILE
 
 
@@ -179,7 +182,7 @@ def _echo(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _with_clean_errors(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
+def with_clean_errors(work: Callable[[], T], *, passes: type[Exception] | tuple[()] = ()) -> T:
     """Return the result of `work`; convert its errors to ClickException, apart from errors of type `passes`."""
     from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
@@ -192,7 +195,7 @@ def _with_clean_errors(work: Callable[[], T], *, passes: type[Exception] | tuple
 
 
 def _move(what: str, etcd: dict[str, str | None], copy: Callable[[Cluster], Awaitable[Moved]]) -> None:
-    moved = _with_clean_errors(lambda: asyncio.run(_with_cluster(etcd, copy)))
+    moved = with_clean_errors(lambda: asyncio.run(_with_cluster(etcd, copy)))
     click.echo(f"{what}: {moved.keys} keys, {moved.size / _MIB:.1f} MiB, at revision {moved.revision}")
 
 

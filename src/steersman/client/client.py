@@ -302,6 +302,18 @@ class Client:
         """Send any request and return the body of its response."""
         return await self._send_and_read(method, target, "application/json", body, media)
 
+    @asynccontextmanager
+    async def lines(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """GET a stream of lines; the context yields each line as it arrives, without its end.
+
+        Raises StatusError if the server refuses the request, and Unreachable if it cuts the stream off.
+        """
+        response = await self._open("GET", target, "application/json")
+        try:
+            yield _lines(response)
+        finally:
+            await response.aclose()
+
     async def get_plain(self, target: str, accept: str = "application/json") -> Any:
         """Return the body of a GET response as plain data."""
         return decode_plain(await self._send_and_read("GET", target, accept))
@@ -361,6 +373,17 @@ def _delete_options(options: DeleteOptions) -> bytes:
 async def _decode(resource: APIResource[T], data: bytes) -> T:
     """Return the object of a response; a large one is decoded in a worker thread."""
     return await offload_if(is_large(data), resource.decode, data)
+
+
+async def _lines(response: Response) -> AsyncIterator[bytes]:
+    """Yield the lines of a response. Raises ValueError for a line of more than _MAX_EVENT bytes."""
+    rest = b""
+    async for piece in response.pieces():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line
+        if len(rest) > _MAX_EVENT:
+            raise ValueError("the server sends a line that is too long")
 
 
 async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:

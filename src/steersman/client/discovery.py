@@ -21,6 +21,8 @@ class DiscoveredResource(Struct, frozen=True):
 
     resource: APIResource[PartialObjectMetadata]
     verbs: frozenset[str]
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +56,9 @@ def _resources(group: str, version: dict[str, Any]) -> Iterator[DiscoveredResour
         resource = APIResource(
             group, version["version"], each["resource"], kind, PartialObjectMetadata, each.get("scope") == "Namespaced"
         )
-        yield DiscoveredResource(resource, frozenset(each.get("verbs") or ()))
+        yield DiscoveredResource(
+            resource,
+            frozenset(each.get("verbs") or ()),
+            each.get("singularResource", ""),
+            tuple(each.get("shortNames") or ()),
+        )

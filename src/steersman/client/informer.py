@@ -273,27 +273,38 @@ class Informer(Generic[O]):
         namespace, name = key = key_of(obj)
         if self._not_listed is not None:
             self._not_listed.discard(key)
-        found = self._objects.get(namespace)
-        old = None if found is None else found.get(name)
         if gone:
-            if found is None or old is None:
-                return
-            del found[name]
-            if not found:
-                del self._objects[namespace]
-            self._reindex(old, None)
-            self._notify(obj, None)  # the object's last state
+            self.remove(obj)
             return
-        if old is not None and old.metadata.resource_version == obj.metadata.resource_version:
-            return
+        old = self.get(namespace, name)
+        if old is None or old.metadata.resource_version != obj.metadata.resource_version:
+            self.put(obj)
+
+    def put(self, obj: O) -> None:
+        """Store an object, replace an older state of it, and notify the handlers."""
+        namespace, name = key_of(obj)
+        found = self._objects.get(namespace)
         if found is None:
             found = self._objects[namespace] = {}
+        old = found.get(name)
         found[name] = obj
         self._reindex(old, obj)
         if old is not None and old.metadata.uid != obj.metadata.uid:  # deleted and created again between two watches
             self._notify(old, None)
             old = None
         self._notify(old, obj)
+
+    def remove(self, obj: O) -> None:
+        """Remove an object, if it is present, and notify the handlers with `obj`, its last state."""
+        namespace, name = key_of(obj)
+        found = self._objects.get(namespace)
+        old = None if found is None else found.pop(name, None)
+        if found is None or old is None:
+            return
+        if not found:
+            del self._objects[namespace]
+        self._reindex(old, None)
+        self._notify(obj, None)
 
     def _reindex(self, old: O | None, new: O | None) -> None:
         for index in self._indexes.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from steersman.api.admissionregistration import v1 as admissionregistration
+from steersman.api.apiextensions import v1 as apiextensions
 from steersman.api.apiregistration import v1 as apiregistration
 from steersman.api.apps import v1 as apps
 from steersman.api.authentication import v1 as authentication
@@ -21,6 +22,7 @@ from steersman.api.networking import v1 as networking
 from steersman.api.policy import v1 as policy
 from steersman.api.rbac import v1 as rbac
 from steersman.api.resource import v1 as resource
+from steersman.api.scheduling import v1 as scheduling
 from steersman.api.storage import v1 as storage
 from steersman.client.api_resource import APIResource
 
@@ -61,6 +63,9 @@ VALIDATING_WEBHOOK_CONFIGURATIONS: Final = _of(
     admissionregistration.ValidatingWebhookConfiguration,
     namespaced=False,
 )
+CUSTOM_RESOURCE_DEFINITIONS: Final = _of(
+    "apiextensions.k8s.io", "customresourcedefinitions", apiextensions.CustomResourceDefinition, namespaced=False
+)
 API_SERVICES: Final = _of("apiregistration.k8s.io", "apiservices", apiregistration.APIService, namespaced=False)
 CONTROLLER_REVISIONS: Final = _of("apps", "controllerrevisions", apps.ControllerRevision)
 DAEMON_SETS: Final = _of("apps", "daemonsets", apps.DaemonSet)
@@ -69,6 +74,15 @@ REPLICA_SETS: Final = _of("apps", "replicasets", apps.ReplicaSet)
 STATEFUL_SETS: Final = _of("apps", "statefulsets", apps.StatefulSet)
 TOKEN_REQUESTS: Final = _of("authentication.k8s.io", "tokenrequests", authentication.TokenRequest)
 TOKEN_REVIEWS: Final = _of("authentication.k8s.io", "tokenreviews", authentication.TokenReview, namespaced=False)
+SELF_SUBJECT_REVIEWS: Final = _of(
+    "authentication.k8s.io", "selfsubjectreviews", authentication.SelfSubjectReview, namespaced=False
+)
+SELF_SUBJECT_ACCESS_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectaccessreviews", authorization.SelfSubjectAccessReview, namespaced=False
+)
+SELF_SUBJECT_RULES_REVIEWS: Final = _of(
+    "authorization.k8s.io", "selfsubjectrulesreviews", authorization.SelfSubjectRulesReview, namespaced=False
+)
 SUBJECT_ACCESS_REVIEWS: Final = _of(
     "authorization.k8s.io", "subjectaccessreviews", authorization.SubjectAccessReview, namespaced=False
 )
@@ -84,6 +98,8 @@ CERTIFICATE_SIGNING_REQUESTS: Final = _of(
 LEASES: Final = _of("coordination.k8s.io", "leases", coordination.Lease)
 ENDPOINT_SLICES: Final = _of("discovery.k8s.io", "endpointslices", discovery.EndpointSlice)
 NEW_EVENTS: Final = _of("events.k8s.io", "events", events.Event)
+INGRESS_CLASSES: Final = _of("networking.k8s.io", "ingressclasses", networking.IngressClass, namespaced=False)
+INGRESSES: Final = _of("networking.k8s.io", "ingresses", networking.Ingress)
 IP_ADDRESSES: Final = _of("networking.k8s.io", "ipaddresses", networking.IPAddress, namespaced=False)
 SERVICE_CIDRS: Final = _of("networking.k8s.io", "servicecidrs", networking.ServiceCIDR, namespaced=False)
 POD_DISRUPTION_BUDGETS: Final = _of("policy", "poddisruptionbudgets", policy.PodDisruptionBudget)
@@ -91,10 +107,13 @@ CLUSTER_ROLE_BINDINGS: Final = _of(
     "rbac.authorization.k8s.io", "clusterrolebindings", rbac.ClusterRoleBinding, namespaced=False
 )
 CLUSTER_ROLES: Final = _of("rbac.authorization.k8s.io", "clusterroles", rbac.ClusterRole, namespaced=False)
+ROLE_BINDINGS: Final = _of("rbac.authorization.k8s.io", "rolebindings", rbac.RoleBinding)
+ROLES: Final = _of("rbac.authorization.k8s.io", "roles", rbac.Role)
 DEVICE_CLASSES: Final = _of("resource.k8s.io", "deviceclasses", resource.DeviceClass, namespaced=False)
 RESOURCE_CLAIMS: Final = _of("resource.k8s.io", "resourceclaims", resource.ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = _of("resource.k8s.io", "resourceclaimtemplates", resource.ResourceClaimTemplate)
 RESOURCE_SLICES: Final = _of("resource.k8s.io", "resourceslices", resource.ResourceSlice, namespaced=False)
+PRIORITY_CLASSES: Final = _of("scheduling.k8s.io", "priorityclasses", scheduling.PriorityClass, namespaced=False)
 CSI_DRIVERS: Final = _of("storage.k8s.io", "csidrivers", storage.CSIDriver, namespaced=False)
 CSI_NODES: Final = _of("storage.k8s.io", "csinodes", storage.CSINode, namespaced=False)
 CSI_STORAGE_CAPACITIES: Final = _of("storage.k8s.io", "csistoragecapacities", storage.CSIStorageCapacity)

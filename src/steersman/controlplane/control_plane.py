@@ -39,6 +39,7 @@ from steersman.controlplane.parts.live import (
 )
 from steersman.controlplane.parts.resources import BuiltInResources, ResourceServices
 from steersman.controlplane.parts.serving import (
+    ExportedTraces,
     GenericServer,
     HealthChecks,
     Listening,
@@ -105,6 +106,7 @@ PARTS: Final[tuple[type[Part], ...]] = (
     Authentication,
     PriorityAndFairness,
     GenericServer,
+    ExportedTraces,
     LiveResources,
     CustomResources,
     InitialObjects,

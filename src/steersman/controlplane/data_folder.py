@@ -94,7 +94,12 @@ async def open_own_storage(options: Options) -> OwnStorage:
 
         return await MemoryStorage.open(compaction_interval=interval)
     durable = not options.unsafe_no_fsync
-    return await SQLiteStorage.open(options.data_dir / FILE, compaction_interval=interval, durable=durable)
+    return await SQLiteStorage.open(
+        options.data_dir / FILE,
+        compaction_interval=interval,
+        durable=durable,
+        retention=options.history if options.history.keeps else None,
+    )
 
 
 async def encryption_of(options: Options, registry: Registry, running: AsyncExitStack) -> Encryption | None:

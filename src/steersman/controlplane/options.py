@@ -30,6 +30,7 @@ from steersman.controlplane.flags import (
 )
 from steersman.machinery.suggestions import not_allowed_message
 from steersman.machinery.values.durations import format_duration
+from steersman.storage.retention import Retention
 
 
 class OptionsError(ValueError):
@@ -76,6 +77,7 @@ class Options(AuditOptions):
     )
     shutdown_send_retry_after: bool = GENERIC(False, read.boolean, "answer 429 while draining")
     egress_selector_config_file: str = GENERIC("", str, "EgressSelectorConfiguration: proxies for outgoing connections")
+    tracing_config_file: str = GENERIC("", read.file, "TracingConfiguration: export of traces by OTLP")
     etcd_servers: tuple[str, ...] = GENERIC((), read.names, "http(s)://HOST:PORT,... of an etcd cluster for storage")
     """URLs of the members of one cluster; empty for storage in the data folder."""
     etcd_servers_overrides: tuple[str, ...] = GENERIC(
@@ -88,6 +90,13 @@ class Options(AuditOptions):
     etcd_healthcheck_timeout: float = GENERIC(2.0, read.seconds, "timeout of the etcd check in /healthz and /livez")
     etcd_readycheck_timeout: float = GENERIC(2.0, read.seconds, "timeout of the etcd check in /readyz")
     etcd_compaction_interval: float = GENERIC(300.0, read.seconds, "time between compactions, 0 for never")
+    history: Retention = GENERIC(
+        Retention(),
+        Retention.parse,
+        "size and age of kept history, or none",
+        is_own=True,
+    )
+    """Bounds of history, which is kept with the origin of each write; only for storage in the data folder."""
     etcd_count_metric_poll_period: float = GENERIC(
         60.0, read.seconds, "0 disables metrics of the number of stored objects"
     )

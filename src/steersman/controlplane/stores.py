@@ -154,11 +154,22 @@ class Stores:
 
     def _claim(self, prefix: str, resource: GroupResource) -> None:
         """Reserve a prefix of keys for a resource. Raises ValueError if it overlaps with another."""
-        at = self._prefixes.bisect_left(prefix)
-        for other, holder in self._prefixes.items()[max(at - 1, 0) : at + 1]:
-            if other.startswith(prefix) or prefix.startswith(other):
-                raise ValueError(f"{resource} cannot be stored in {prefix}: {holder} is stored in {other}")
+        if (other := self._overlapping(prefix)) is not None:
+            holder = self._prefixes[other]
+            raise ValueError(f"{resource} cannot be stored in {prefix}: {holder} is stored in {other}")
         self._prefixes[prefix] = resource
+
+    def _overlapping(self, prefix: str) -> str | None:
+        """Return the prefix of keys of a resource that overlaps with this one, None if there is none."""
+        at = self._prefixes.bisect_left(prefix)
+        for other in self._prefixes.keys()[max(at - 1, 0) : at + 1]:
+            if other.startswith(prefix) or prefix.startswith(other):
+                return str(other)
+        return None
+
+    def storage_of_removed(self, resource: GroupResource, prefix: str) -> Storage | None:
+        """Return the storage that had the values of a resource under this prefix; None if others are stored there."""
+        return None if self._overlapping(prefix) is not None else self.storage_of(resource)
 
     def remove(self, group: str, plural: str) -> Store[Any] | None:
         """Remove and return a store, which runs until it is stopped; return None for a resource that is not stored."""

@@ -50,6 +50,7 @@ from steersman.machinery.large_work.sizes import (
 from steersman.machinery.managed_fields import RESET_MANAGERS
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
+from steersman.tracing.trace import add_event, current_step
 from steersman.work.offloading import current
 
 APPLY_YAML: Final = "application/apply-patch+yaml"
@@ -97,6 +98,8 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     except BodyAborted as error:
         raise plain_internal(str(error)) from None
     scope.shared.metrics.received(request.action, len(data))
+    if current_step() is not None:
+        add_event("limitedReadBody succeeded", len=len(data))
     return data
 
 

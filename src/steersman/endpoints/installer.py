@@ -115,6 +115,14 @@ class Route:
         request.subpath = info.target.path
         return method.handle
 
+    def is_judged(self, info: RequestInfo) -> bool:
+        """Return True if a route of objects or collections reads what the authorizer was asked about."""
+        return (
+            self.level is not Level.SUBRESOURCE
+            and self.level.named == bool(info.target.name)
+            and self._does_what_is_judged(info.action, info.target)
+        )
+
     def is_usual(self, request: Request) -> bool:
         """Return True if a request for a custom resource can be routed by its method and path."""
         return request.method in self.methods and bool(request.info.target.name or not self.level.named)

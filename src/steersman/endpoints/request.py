@@ -22,6 +22,7 @@ from steersman.work.threads import WorkerThreads
 if TYPE_CHECKING:
     from steersman.audit.trail import Trail
     from steersman.authentication.user import UserInfo
+    from steersman.authorization.interface import Verdict
     from steersman.flowcontrol.estimates import Estimate
     from steersman.flowcontrol.fairness import Flow
     from steersman.flowcontrol.queue_set import Ticket
@@ -46,6 +47,7 @@ class Request:
     - `flow` is the request's flow in priority and fairness, None without; `estimate` and `ticket` belong to it.
       `ticket` is None for a request that was refused at once. A watch calls `initialized` when its initial objects are
       sent.
+    - `verdict` is the authorizer's, None before authorization.
     - `refused` is True if the authorizer did not allow the request.
     - `newest` is the newest revision committed when the request arrived, which this process has processed; 0 if
       unknown.
@@ -76,6 +78,7 @@ class Request:
         "subpath",
         "ticket",
         "user",
+        "verdict",
         "warnings",
     )
 
@@ -104,6 +107,7 @@ class Request:
         self.authentication_seconds = 0.0
         self.recorded: Awaitable[bool] | None = None
         self.refused = False
+        self.verdict: Verdict | None = None
         self.newest = 0
         self.flow: Flow | None = None
         self.initialized: Callable[[], None] | None = None

@@ -24,6 +24,8 @@ from steersman.machinery.selectors import fields, labels
 VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SPECIAL_VERBS: Final = frozenset({"proxy", "watch"})
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
+_LONG_RUNNING_PATHS: Final = ("/debug/pprof/", "/debug/requests")
+"""Beginnings of paths of profiles and of the stream of requests."""
 _LONG_RUNNING_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _MOST_PARTS: Final = 10
 """Parts of a path: apis, group, version, watch, namespaces, the namespace, resource, name, subresource, and the
@@ -119,7 +121,7 @@ def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
     parts = path.strip("/").split("/", _MOST_PARTS - 1)
     of_group = parts[0] == "apis"
     if len(parts) < (4 if of_group else 3) or not (of_group or parts[0] == "api"):
-        return RequestInfo(path, Action(to_lower(method)), long_running=path.startswith("/debug/pprof/"))
+        return RequestInfo(path, Action(to_lower(method)), long_running=path.startswith(_LONG_RUNNING_PATHS))
     at = 3 if of_group else 2
     group, version, root = parts[1] if of_group else "", parts[at - 1], f"/{'/'.join(parts[:at])}"
     parts = parts[at:]

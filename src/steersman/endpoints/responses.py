@@ -10,6 +10,7 @@ from typing import Any, Final
 from steersman.api import load
 from steersman.endpoints.negotiation import JSON, PROTOBUF, YAML, Representation, negotiate, wants_pretty
 from steersman.endpoints.request import Request
+from steersman.endpoints.spans import ENCODING, SERIALIZE, note_size
 from steersman.kinds.built_in import classes_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import decode_json, encode_in_order, pretty
@@ -17,6 +18,7 @@ from steersman.machinery.codec.strict import peek_type_meta
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import parse_group_version
 from steersman.net.message import Response
+from steersman.tracing.trace import current_step, span
 from steersman.work.offloading import offload_if
 
 JSON_TYPE: Final = ("content-type", JSON)
@@ -64,7 +66,13 @@ def object_response(request: Request, data: bytes, wanted: Representation, code:
     """Return an object, given as compact JSON, as the answer in the wanted representation."""
     if request.audit is not None:
         request.audit.set_response_object((data,))
-    return encoded_response(data, wanted, code)
+    opened = current_step()
+    if opened is None or opened.name == SERIALIZE:
+        return encoded_response(data, wanted, code)
+    with span(SERIALIZE, ENCODING, mediaType=wanted.media):
+        response = encoded_response(data, wanted, code)
+        note_size(response)
+        return response
 
 
 def plain_response(value: dict[str, Any], wanted: Representation, code: int = 200) -> Response:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -31,7 +31,7 @@ _NO_CLAIMS: Final = "no new claims to deallocate"
 _STILL: Final = "still not schedulable"
 _RELEASED: Final = "deallocation of ResourceClaim completed"
 _CONFLICTING_NAMES: Final = Rejection(NODE_AFFINITY, ("pod affinity terms conflict",))
-_NOT_NAMED: Final = Rejection(NODE_AFFINITY, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
+NOT_NAMED: Final = Rejection(NODE_AFFINITY, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
 _EARLY: Final = "not found"
 """Upstream's text in place of the result of preemption, for a pod that was rejected before any node was checked."""
 
@@ -62,6 +62,20 @@ class NoPlacement(Struct, frozen=True):
     """Equal for pods that the same cluster events may help."""
 
 
+class Attempt(Struct, frozen=True):
+    """Comparison of a pod with the nodes, from which its node is chosen."""
+
+    pod: core.Pod
+    demand: Demand
+    volumes: PodVolumes | None
+    claims: PodClaims | None
+    ranking: Ranking
+    excluded: dict[int, Rejection]
+    """Rejections of nodes that the ranking alone does not reject, by the node's index."""
+    more: Check | None
+    """Check of a node for volumes and claims."""
+
+
 class Cycle:
     """Decides pods one after the other."""
 
@@ -85,6 +99,28 @@ class Cycle:
 
     async def decide(self, pod: core.Pod) -> Placement | NoPlacement:
         """Decide a node for a pod. Raises SelectorError if the pod's demand cannot be read."""
+        attempt = await self._attempt(pod, self._rankings.current)
+        if isinstance(attempt, NoPlacement):
+            return attempt
+        meant = self._cluster.node(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
+        if meant is not None and self._rejection(pod, attempt.ranking, meant, attempt.more) is None:
+            return self._placement(meant, attempt)
+        choice = attempt.ranking.choose(attempt.excluded)
+        if choice.index is not None:
+            return self._placement(self._cluster.nodes[choice.index], attempt)
+        return await self._no_placement(attempt, choice)
+
+    async def examine(self, pod: core.Pod) -> Attempt | NoPlacement:
+        """Return a pod's comparison with all nodes, without a decision; NoPlacement if it is rejected before that.
+
+        Raises SelectorError if the pod's demand cannot be read.
+        """
+        return await self._attempt(pod, self._rankings.complete)
+
+    async def _attempt(
+        self, pod: core.Pod, ranking_of: Callable[[Demand], Awaitable[Ranking]]
+    ) -> Attempt | NoPlacement:
+        """Compare a pod with the nodes. Return NoPlacement if it is rejected before any node is checked."""
         if not self._cluster.size:
             return NoPlacement(NO_NODES, nominated="")
         demand = await self._demands.for_pod(pod)
@@ -101,7 +137,7 @@ class Cycle:
         more: Check | None = None if volumes is None else volumes.rejection
         if claims is not None:
             await claims.evaluate()
-        ranking = await self._rankings.current(demand)
+        ranking = await ranking_of(demand)
         excluded = self._excluded(pod, ranking, more)
         if claims is not None:
             more = _both(more, claims.rejection)
@@ -109,22 +145,15 @@ class Cycle:
                 rejection = None if index in excluded else claims.rejection(self._cluster.nodes[index])
                 if rejection is not None:
                     excluded[index] = rejection
-        meant = self._cluster.node(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
-        if meant is not None and self._rejection(pod, ranking, meant, more) is None:
-            return self._placement(meant, volumes, claims, demand)
-        choice = ranking.choose(excluded)
-        if choice.index is not None:
-            return self._placement(self._cluster.nodes[choice.index], volumes, claims, demand)
-        return await self._no_placement(pod, demand, ranking, choice, excluded, more, claims)
+        return Attempt(pod, demand, volumes, claims, ranking, excluded, more)
 
     def _rejected(self, rejection: Rejection, similarity_key: bytes, *, after: str = _EARLY) -> NoPlacement:
         """Return the decision for a pod that was rejected before any node was checked."""
         message = Diagnosis(self._cluster.size, before=rejection, after=after).message()
         return NoPlacement(message, frozenset({rejection.plugin}), similarity_key=similarity_key)
 
-    def _placement(
-        self, node: NodeInfo, volumes: PodVolumes | None, claims: PodClaims | None, demand: Demand
-    ) -> Placement:
+    def _placement(self, node: NodeInfo, attempt: Attempt) -> Placement:
+        volumes, claims, demand = attempt.volumes, attempt.claims, attempt.demand
         if node.node is None or (volumes is None and claims is None):
             return Placement(node, terms=demand.terms)
         plan = None if volumes is None or volumes.all_bound else volumes.plan(node.node)
@@ -155,19 +184,11 @@ class Cycle:
                     excluded[node.index] = rejection
         return excluded
 
-    async def _no_placement(
-        self,
-        pod: core.Pod,
-        demand: Demand,
-        ranking: Ranking,
-        choice: Choice,
-        excluded: dict[int, Rejection],
-        more: Check | None,
-        pod_claims: PodClaims | None,
-    ) -> NoPlacement:
+    async def _no_placement(self, attempt: Attempt, choice: Choice) -> NoPlacement:
+        pod, demand, ranking, excluded = attempt.pod, attempt.demand, attempt.ranking, attempt.excluded
         diagnosis = Diagnosis(self._cluster.size, choice.rejections, plugins=plugins_of(choice.rejections))
         if demand.named_nodes is not None:
-            diagnosis.absent = _NOT_NAMED
+            diagnosis.absent = NOT_NAMED
             diagnosis.plugins.add(NODE_AFFINITY)
         nominated: str | None = None
         room: Candidate | None = None
@@ -175,12 +196,12 @@ class Cycle:
         meant = self._cluster.node(pod.status.nominated_node_name)
         hopeless = meant is not None and meant.index not in nodes
         refused = ineligibility(pod, self._cluster, nominated_is_hopeless=hopeless)
-        claim_to_release = None if pod_claims is None else pod_claims.claim_to_release()
+        claim_to_release = None if attempt.claims is None else attempt.claims.claim_to_release()
         claims = _NO_CLAIMS if not pod.spec.resource_claims else _STILL if claim_to_release is None else _RELEASED
         if refused:
             diagnosis.after = f"{claims}, preemption: {refused}"
         else:
-            found = await self._search(pod, ranking, more).best(nodes)
+            found = await self.search(attempt).best(nodes)
             if isinstance(found, Candidate):
                 nominated, room = found.node.name, found
             else:
@@ -192,14 +213,17 @@ class Cycle:
             nominated=nominated,
             preemption=room,
             claim_to_release=claim_to_release,
-            similarity_key=demand.key if more is None else pod.metadata.uid.encode(),
+            similarity_key=demand.key if attempt.more is None else pod.metadata.uid.encode(),
         )
 
-    def _search(self, pod: core.Pod, ranking: Ranking, more: Check | None) -> Search:
-        def nominated(node: NodeInfo) -> Sequence[PodInfo]:
-            return self._nominated_for(pod, node)
+    def search(self, attempt: Attempt) -> Search:
+        """Return a search for the node where preemption for the pod does the least harm."""
 
-        return Search(pod, ranking, self._cluster, nominated, budgets_of(self._budgets()), more)
+        def nominated(node: NodeInfo) -> Sequence[PodInfo]:
+            return self._nominated_for(attempt.pod, node)
+
+        budgets = budgets_of(self._budgets())
+        return Search(attempt.pod, attempt.ranking, self._cluster, nominated, budgets, attempt.more)
 
 
 def _both(first: Check | None, second: Check) -> Check:

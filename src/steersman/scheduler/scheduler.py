@@ -18,29 +18,25 @@ from steersman.client.client import Client
 from steersman.client.event_series import SeriesRecorder
 from steersman.client.events import reference
 from steersman.client.informer import Informers, new_or_old
-from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
+from steersman.client.resources import BINDINGS, NAMESPACES, NODES, PODS
 from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import StatusError
-from steersman.scheduler.cycle import Cycle, NoPlacement, Placement
+from steersman.scheduler.cycle import NoPlacement, Placement
 from steersman.scheduler.demand.weight import is_heavy
-from steersman.scheduler.demands import Demands
 from steersman.scheduler.devices.binding import ClaimBinder
-from steersman.scheduler.devices.pod_claims import ClaimPlan, PodClaims, missing_claim
+from steersman.scheduler.devices.pod_claims import ClaimPlan, missing_claim
 from steersman.scheduler.devices.readiness import DevicesNotReady
-from steersman.scheduler.devices.store import DeviceStore
 from steersman.scheduler.fit.rankings import TooManyChanges
 from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
+from steersman.scheduler.model import Model
 from steersman.scheduler.pod_status import patch_status
 from steersman.scheduler.preemption.executor import Executor
-from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.queue.cluster_events import Action, ClusterEvent, node_changes, pod_changes
 from steersman.scheduler.queue.scheduling_queue import QueuedPod, SchedulingQueue
-from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.volumes.binding import BindingFailed, VolumeBinder
-from steersman.scheduler.volumes.pod_volumes import Plan, PodVolumes, has_relevant_volumes
-from steersman.scheduler.volumes.store import VolumeStore
+from steersman.scheduler.volumes.pod_volumes import Plan
 from steersman.work.yielding import TimeSlice
 
 logger = logging.getLogger(__name__)
@@ -62,20 +58,15 @@ class Scheduler:
         self._pods = informers.for_resource(PODS)
         self._nodes = informers.for_resource(NODES)
         self._namespaces = informers.for_resource(NAMESPACES)
-        self._budgets = informers.for_resource(POD_DISRUPTION_BUDGETS)
-        self.cluster = ClusterState()
-        self._demands = Demands(informers, self.cluster)
-        self._nominator = Nominator()
+        self._model = Model(informers)
+        self.cluster = self._model.cluster
+        self._cycle = self._model.cycle
+        self._nominator = self._model.nominator
         self._recorder = SeriesRecorder(client, NAME)
-        self._volumes = VolumeStore(informers)
-        self._binder = VolumeBinder(client, self._volumes)
-        self._devices = DeviceStore(informers)
-        self._claim_binder = ClaimBinder(client, self._devices)
+        self._binder = VolumeBinder(client, self._model.volumes)
+        self._claim_binder = ClaimBinder(client, self._model.devices)
         self._executor = Executor(client, self._recorder, self._pods.get, self._activate)
         self.queue = SchedulingQueue(self.cluster.labels_of, self._gate_of)
-        self._cycle = Cycle(
-            self.cluster, self._demands, self._nominator, self._budgets.list, self._volumes_of, self._claims_of
-        )
         self._heavy: asyncio.Queue[QueuedPod] = asyncio.Queue()
         """Heavy pods, which take long to decide."""
         self._requests: set[asyncio.Task[None]] = set()
@@ -90,7 +81,7 @@ class Scheduler:
         self._namespaces.on_change(self._namespace_changed)
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
-        for informer in (*self._volumes.all, *self._devices.all):
+        for informer in (*self._model.volumes.all, *self._model.devices.all):
             informer.on_change(partial(self._other_changed, informer.resource.plural))
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
@@ -207,11 +198,9 @@ class Scheduler:
     # Decisions
 
     async def _run(self) -> None:
-        for informer in (self._namespaces, self._nodes, self._pods, self._budgets):
+        for informer in (self._namespaces, self._nodes, self._pods):
             await informer.wait_until_synced()
-        await self._demands.synced()
-        await self._volumes.synced()
-        await self._devices.synced()
+        await self._model.synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._decide_pods(), name="decisions about pods")
             group.create_task(self._decide_heavy_pods(), name="decisions about heavy pods")
@@ -270,19 +259,13 @@ class Scheduler:
             return
         self._place(queued, decided)
 
-    def _volumes_of(self, pod: core.Pod) -> PodVolumes | None:
-        return PodVolumes(pod, self._volumes, self.cluster.users_of) if has_relevant_volumes(pod) else None
-
     def _gate_of(self, pod: core.Pod) -> str:
         """Return the plugin that keeps a pod from being tried, or "": its claims are missing, or preemption for it is
         running.
         """
-        if pod.spec.resource_claims and missing_claim(pod, self._devices):
+        if pod.spec.resource_claims and missing_claim(pod, self._model.devices):
             return DYNAMIC_RESOURCES
         return DEFAULT_PREEMPTION if self._executor.is_preempting(pod.metadata.uid) else ""
-
-    def _claims_of(self, pod: core.Pod) -> PodClaims | None:
-        return PodClaims(pod, self._devices) if pod.spec.resource_claims else None
 
     def _place(self, queued: QueuedPod, placed: Placement) -> None:
         pod = queued.pod

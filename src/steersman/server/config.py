@@ -40,7 +40,8 @@ class Config:
 
     `external_host` is the name or address by which others reach the server, by default `bind_address`. If `fairness` is
     given, it limits concurrent requests, and `stored_objects` returns the sizes of lists; otherwise
-    `max_requests_in_flight` and `max_mutating_requests_in_flight` are the limits.
+    `max_requests_in_flight` and `max_mutating_requests_in_flight` are the limits. `records_origins` is True if storage
+    keeps the origins of writes.
     """
 
     authenticator: Authenticator
@@ -69,6 +70,7 @@ class Config:
     shutdown_timeout: float = 60.0
     log_requests: bool = False
     observe: Observe | None = None
+    records_origins: bool = False
     profiling: bool = True
     mapper: RESTMapper | None = None
     registry: Registry | None = None
@@ -116,6 +118,7 @@ class CompletedConfig(Struct, frozen=True, kw_only=True):
     shutdown_timeout: float
     log_requests: bool
     observe: Observe | None
+    records_origins: bool
     profiling: bool
     mapper: RESTMapper
     registry: Registry

@@ -19,6 +19,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.net.log_levels import NOTICE
 from steersman.net.message import BodyAborted, BodyTooLarge, Response
 from steersman.server.server import Server
+from steersman.server.slow_requests import SlowRequests
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
 
 _WARNING = (
@@ -42,12 +43,15 @@ _FLAGS_PAGE = (
 def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
     """Add the paths; `flags` are the command line's flags with their values. /debug/flags exists only with
     profiling.
+
+    Slow requests are logged while the log's level shows them.
     """
+    slow = SlowRequests(server.traces)
     server.add_path("/flagz", partial(_flagz, flags, server))
     server.add_path("/statusz", partial(_statusz, time.time(), server))
     if not server.config.profiling:
         return
-    server.add_path("/debug/flags/v", _verbosity, listed=False)
+    server.add_path("/debug/flags/v", partial(_verbosity, slow), listed=False)
     server.add_path("/debug/flags", _flags_page, listed=False)
     server.add_prefix("/debug/flags/", _flags_page)
 
@@ -105,7 +109,7 @@ async def _statusz(started: float, server: Server, request: Request) -> Response
     )
 
 
-async def _verbosity(request: Request) -> Response:
+async def _verbosity(slow: SlowRequests, request: Request) -> Response:
     """Set the log level to the number in the body of a PUT, as -v does at the start."""
     if request.method != "PUT":
         return Response(406, [_PLAIN, NOSNIFF], b"unsupported http method\n")
@@ -120,6 +124,7 @@ async def _verbosity(request: Request) -> Response:
     except ValueError as error:
         return Response(400, [_PLAIN, NOSNIFF], f"{error}\n".encode())
     logging.getLogger().setLevel(log_level(verbosity))
+    slow.follow_level()
     return Response(200, [_PLAIN, NOSNIFF], b"successfully set klog.logging.verbosity to " + data + b"\n")
 
 

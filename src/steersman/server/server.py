@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.filters.lifetime import WaitGroup
+from steersman.endpoints.filters.tracing import abandon, finish, traced_handler
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -27,10 +28,13 @@ from steersman.net.message import Request as HttpRequest
 from steersman.net.message import Response
 from steersman.net.server import HttpServer
 from steersman.server.config import CompletedConfig
-from steersman.server.handler_chain import filters
+from steersman.server.handler_chain import layers, plain, traced
 from steersman.server.health import PING, HealthCheck, HealthChecks
 from steersman.server.hooks import Hook, Hooks
 from steersman.server.lifecycle import Lifecycle
+from steersman.tracing.propagation import TRACEPARENT
+from steersman.tracing.readers import Readers
+from steersman.tracing.trace import Trace
 from steersman.work.offloading import bind, unbind
 from steersman.work.threads import WorkerThreads
 
@@ -68,6 +72,7 @@ class Server:
         self.hooks = Hooks()
         self.requests = WaitGroup()
         self.watches: set[Any] = set()
+        self.traces = Readers()
         shared = Shared(
             admission=config.admission,
             authorizer=config.authorizer,
@@ -246,8 +251,10 @@ class Server:
 
     def prepare_run(self) -> None:
         """Wrap all handlers in the filters."""
-        handle = chain(filters(self.config, self.lifecycle, self.requests, self.consistency_wait), self.handle)
-        self._handler = _front(handle, self.config.threads)
+        stack = layers(self.config, self.lifecycle, self.requests, self.consistency_wait)
+        handle = traced_handler(self.handle)
+        chains = Chains(chain(plain(stack), self.handle), chain(plain(stack), handle), chain(traced(stack), handle))
+        self._handler = _front(chains, self.traces, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 
     @property
@@ -325,13 +332,29 @@ class Server:
         return self._http
 
 
-def _front(handle: Handler, threads: WorkerThreads) -> HttpHandler:
+class Chains(NamedTuple):
+    """Handlers behind the filters: of requests that are not traced, with steps of the handler, and of filters, too."""
+
+    plain: Handler
+    handler_traced: Handler
+    all_traced: Handler
+
+
+def _front(chains: Chains, traces: Readers, threads: WorkerThreads) -> HttpHandler:
+    """Return the handler of HTTP requests."""
+    handle = chains.plain
+
     async def front(http: HttpRequest) -> Response:
         if "%" in http.path and has_bad_escape(http.path):
             return Response(400, [TEXT_TYPE], b"400 Bad Request", close=http.version != "2")
         request = Request(http, threads)
         token = bind(request)
         try:
+            if traces.registered or TRACEPARENT in http.headers or "baggage" in http.headers:
+                trace = traces.begin(http.method, http.headers)
+                if trace is not None:
+                    in_steps = chains.all_traced if trace.needs_filters else chains.handler_traced
+                    return await _traced(in_steps, traces, trace, request)
             return await handle(request)
         except StatusError as error:
             return error_response(request, error)
@@ -341,3 +364,18 @@ def _front(handle: Handler, threads: WorkerThreads) -> HttpHandler:
                 request.close_account()
 
     return front
+
+
+async def _traced(handle: Handler, traces: Readers, trace: Trace, request: Request) -> Response:
+    """Return the answer to a request, whose steps are recorded in `trace`."""
+    try:
+        with trace.root:
+            try:
+                response = await handle(request)
+            except StatusError as error:
+                response = error_response(request, error)
+    except BaseException:
+        abandon(traces, trace, request)
+        raise
+    finish(traces, trace, request, response)
+    return response

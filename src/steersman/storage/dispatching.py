@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.storage.dispatch import Dispatcher, Registration
 from steersman.storage.interface import (
+    Changes,
     Compacted,
     Conflict,
     Deliver,
@@ -21,6 +22,7 @@ from steersman.storage.interface import (
 from steersman.storage.keys import check_write
 from steersman.storage.progress import Progress
 from steersman.storage.refusals import Account
+from steersman.storage.replayed_history import replayed_history
 from steersman.work.single_flight import Flight
 
 CLOSED: Final = "the store is closed"
@@ -36,6 +38,7 @@ class DispatchingStorage(ABC):
     knows_newest = False
     has_other_servers = False
     seals = False
+    keeps_records = False
 
     def __init__(self, revision: int = 0, refusals: Account | None = None) -> None:
         self._revision = revision
@@ -93,6 +96,18 @@ class DispatchingStorage(ABC):
     async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
         """Deliver the stored events up to `last`; newer events are held back meanwhile. Raises StorageUnavailable."""
 
+    @abstractmethod
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """See interface.Storage."""
+
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        """Return a page of writes by a replay of the kept events. Raises StorageUnavailable."""
+        return await replayed_history(self, prefix, before, limit, is_key=is_key)
+
+    async def revision_at(self, seconds: float) -> int:
+        """Return 0, as times of writes are not known."""
+        return 0
+
     async def wait_until(self, revision: int) -> None:
         """Wait for a future revision. Raises StorageUnavailable once the storage is closed."""
         self._check_open()
@@ -118,10 +133,6 @@ class DispatchingStorage(ABC):
 
 class WritingStorage(DispatchingStorage):
     """Storage whose writes are requests to a thread or to another process."""
-
-    @abstractmethod
-    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
-        """See interface.Storage."""
 
     @abstractmethod
     def _write(self, key: str, value: bytes | None, expected_revision: int, ttl: int) -> Awaitable[Event]:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from steersman.storage.origins import Record
 from steersman.storage.refusals import Account
 
 SEALED: Final = b"k8s:enc:"
@@ -41,6 +42,25 @@ class Event(Struct):
     key: str
     current: KeyValue | None
     previous: KeyValue | None
+
+
+class Change(Struct):
+    """A committed write in history. `record` has its time and origin, None if the store does not know them.
+
+    `event.previous` is None also if the replaced value was compacted; `is_oldest` is True for the oldest readable value
+    of a key, which may be such a write.
+    """
+
+    event: Event
+    record: Record | None
+    is_oldest: bool = False
+
+
+class Changes(Struct):
+    """A page of history, the newest write first. With `more`, older writes follow before the last one's revision."""
+
+    items: list[Change]
+    more: bool
 
 
 @dataclass(slots=True)
@@ -254,6 +274,21 @@ class Storage(Protocol):
 
         Waits without a limit for a revision that never comes, so the caller sets a timeout. Raises StorageUnavailable.
         """
+        ...
+
+    keeps_records: bool
+    """True if time and origin of each write are stored with it."""
+
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        """Return the readable writes of keys under `prefix`, or of this one key, before a revision (0: all), newest
+        first.
+
+        A page has at most `limit` writes, and fewer if their values are large.
+        """
+        ...
+
+    async def revision_at(self, seconds: float) -> int:
+        """Return the newest revision that was written by a Unix time, 0 if that is not known."""
         ...
 
     async def compact(self, revision: int) -> None:

@@ -51,7 +51,7 @@ class Background:
 
     def start(
         self,
-        storage: Storage,
+        compact: Callable[[], Awaitable[object]],
         expire_leases: Callable[[], Awaitable[object]],
         *,
         compaction_interval: float,
@@ -59,7 +59,7 @@ class Background:
     ) -> None:
         """Start compaction and lease expiry; an interval of 0 disables a task."""
         if compaction_interval > 0:
-            self._periodic.append(compaction(compaction_interval, Compactor(storage).tick))
+            self._periodic.append(compaction(compaction_interval, compact))
         if lease_interval > 0:
             self._periodic.append(_periodic("lease expiry", expire_leases, lease_interval))
         for each in self._periodic:

@@ -15,6 +15,8 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 from steersman.storage.interface import (
+    Change,
+    Changes,
     Conflict,
     Deliver,
     Event,
@@ -137,6 +139,27 @@ class MappedStorage(WrappingStorage):
         async for item in time_sliced(found.items):
             items.append(await self.mapped(item))
         return Range(items, found.revision, found.more, found.count)
+
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        """Return the writes with mapped values. A value that cannot be read stays in its stored form."""
+        found = await self._inner.history(prefix, is_key=is_key, before=before, limit=limit)
+        items = []
+        async for each in time_sliced(found.items):
+            event = each.event
+            current, previous = (
+                await self._mapped_if_readable(event.current),
+                await self._mapped_if_readable(event.previous),
+            )
+            items.append(Change(Event(event.revision, event.key, current, previous), each.record, each.is_oldest))
+        return Changes(items, found.more)
+
+    async def _mapped_if_readable(self, item: KeyValue | None) -> KeyValue | None:
+        if item is None:
+            return None
+        try:
+            return await self.mapped(item)
+        except (Undecodable, Unreadable):
+            return item
 
     async def mapped(self, item: KeyValue) -> KeyValue:
         """Return the item with its value. Raises Undecodable, Unreadable."""

@@ -25,7 +25,7 @@ from steersman.storage.interface import (
     Waiter,
 )
 from steersman.storage.keys import check_write
-from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
+from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background, Compactor
 from steersman.storage.rewind import past_count, past_range, present_count, present_range
 
 _REVISION = attrgetter("revision")
@@ -87,7 +87,9 @@ class MemoryStorage(DispatchingStorage):
     def start(self) -> None:
         """Start compaction and lease expiry on the running event loop."""
         compaction, lease = self._intervals
-        self._background.start(self, self.expire_leases, compaction_interval=compaction, lease_interval=lease)
+        self._background.start(
+            Compactor(self).tick, self.expire_leases, compaction_interval=compaction, lease_interval=lease
+        )
 
     @property
     def compact_revision(self) -> int:

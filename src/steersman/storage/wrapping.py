@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.storage.interface import Storage
+from steersman.storage.interface import Changes, Storage
 
 
 class WrappingStorage:
@@ -13,6 +13,7 @@ class WrappingStorage:
     def __init__(self, inner: Storage) -> None:
         self.knows_newest = inner.knows_newest
         self.has_other_servers = inner.has_other_servers
+        self.keeps_records = inner.keeps_records
         self.refusals = inner.refusals
         self._inner = inner
 
@@ -38,6 +39,14 @@ class WrappingStorage:
     async def wait_until(self, revision: int) -> None:
         """Delegate to the storage below."""
         await self._inner.wait_until(revision)
+
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        """Delegate to the storage below."""
+        return await self._inner.history(prefix, is_key=is_key, before=before, limit=limit)
+
+    async def revision_at(self, seconds: float) -> int:
+        """Delegate to the storage below."""
+        return await self._inner.revision_at(seconds)
 
     async def compact(self, revision: int) -> None:
         """Delegate to the storage below."""

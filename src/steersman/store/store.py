@@ -6,7 +6,8 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeVar
@@ -20,7 +21,7 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.go_numbers import parse_uint
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
-from steersman.machinery.identity.schema import GroupKind
+from steersman.machinery.identity.schema import GroupKind, go_package
 from steersman.machinery.large_work.sizes import SURELY_SMALL, is_large
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
@@ -47,6 +48,7 @@ from steersman.store.storage_errors import available, committed, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
+from steersman.tracing.trace import Step, current_step, cut, in_step, span
 from steersman.work.offloading import mark_large, offload
 
 T = TypeVar("T")
@@ -54,6 +56,9 @@ P = ParamSpec("P")
 
 Find = Callable[[Context, ListOptions], Awaitable[Listing]]
 
+_UNSTRUCTURED: Final = "unstructured.Unstructured"
+"""Go's type of objects without a schema in code."""
+_AUDIT_ID: Final = (("audit-id", "id"),)
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
 _MAX_SIZE: Final = 3 << 20
@@ -172,10 +177,11 @@ class Store(StoredObjects[T], WriteRules[T]):
         settle = None if allocator is None else await allocator.allocate(ctx, obj, None)
         stored = False
         try:
-            await offload(self.before_create, ctx, obj)
+            await in_step("validation", offload(self.before_create, ctx, obj))
             if check is not None:
                 await check(obj)
-            item = await self._commit_create(ctx, obj, key)
+            committing = self._commit_create(ctx, obj, key)
+            item = await (committing if current_step() is None else self._created(obj, key, committing))
             stored = not ctx.dry_run
             return item
         except StatusError as error:
@@ -186,15 +192,42 @@ class Store(StoredObjects[T], WriteRules[T]):
             if settle is not None:
                 await _await_hook(settle(stored))
 
+    async def _created(self, obj: T, key: str | None, committing: Awaitable[Item]) -> Item:
+        """Return the result of `committing`, awaited in the span of a creation."""
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+        with self._span("Create etcd3", key or self.key(meta.namespace, meta.name)) as opened:
+            item = await committing
+            if opened is not None:
+                opened.trace.object_name = str(cut(meta.name))
+                opened.set("revision", item.revision)
+            return item
+
+    def _span(self, name: str, key: str) -> AbstractContextManager[Step | None]:
+        """Return the span of a write to storage."""
+        resource, kind = self.resource, self.kind
+        return span(
+            name,
+            _AUDIT_ID,
+            key=str(cut(key.removeprefix(KEYS))),
+            type=f"*{_UNSTRUCTURED if kind.is_open else f'{go_package(kind.group)}.{kind.name}'}",
+            group=resource.group,
+            resource=resource.plural,
+        )
+
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
+        opened = current_step()
         if meta.resource_version and not ctx.dry_run:  # as upstream's storage, which a dry run does not reach
             if _is_version(meta.resource_version):
                 raise errors.plain_internal("resourceVersion should not be set on objects to be created")
             meta.resource_version = ""
         if key is None:
             key = self.key(meta.namespace, meta.name)
+        if opened is not None:
+            opened.add_event("About to Encode")
         value = await self.encoded(ctx, obj)
+        if opened is not None:
+            opened.add_event("Encode succeeded", len=len(value))
         if ctx.dry_run:
             if await self._is_there(key):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
@@ -209,6 +242,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         stored = await (adding if ctx.audit is None else ctx.audit.timed(STORAGE, adding))
         if stored is None:
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
+        if opened is not None:
+            opened.add_event("Txn call succeeded")
         return self.item(key, stored.mod_revision, value)
 
     async def _is_there(self, key: str) -> bool:
@@ -232,8 +267,20 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     # Update
 
-    async def update(self, ctx: Context, name: str, change: Change) -> Updated:
+    def update(self, ctx: Context, name: str, change: Change) -> Coroutine[Any, Any, Updated]:
         """See rest.capabilities.Updater."""
+        updating = self._update(ctx, name, change)
+        return updating if current_step() is None else self._updated(ctx, name, updating)
+
+    async def _updated(self, ctx: Context, name: str, updating: Awaitable[Updated]) -> Updated:
+        """Return the result of `updating`, awaited in the span of an update."""
+        with self._span("GuaranteedUpdate etcd3", self.key(ctx.action.namespace, name)) as opened:
+            updated = await updating
+            if opened is not None:
+                opened.set("revision", updated.item.revision)
+            return updated
+
+    async def _update(self, ctx: Context, name: str, change: Change) -> Updated:
         if self.is_cold:
             await self.warm()
         rules = self._rules(change)
@@ -298,7 +345,10 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _update_once(self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]) -> Item | None:
         """Try to update an object; return None if another write came first and the object must be read again."""
+        opened = current_step()
         old: Any = await self.read(ctx, entry)
+        if opened is not None:
+            opened.add_event("initial value restored")
         if change.uid and change.uid != old.metadata.uid:
             raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
@@ -309,7 +359,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         settle = None if allocator is None else await allocator.allocate(ctx, new, old)
         stored = False
         try:
-            await offload(self.before_update, ctx, new, old, strategy)
+            await in_step("validation", offload(self.before_update, ctx, new, old, strategy))
             if change.check_update is not None:
                 await change.check_update(new, old)
             if (
@@ -318,7 +368,11 @@ class Store(StoredObjects[T], WriteRules[T]):
                 and strategy.may_delete_during_update(ctx, new, old)
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
+            if opened is not None:
+                opened.add_event("About to Encode")
             value = await self.encoded(ctx, new)
+            if opened is not None:
+                opened.add_event("Encode succeeded", len=len(value))
             if self.kind.shows(entry.body, value, entry.revision) and not await self._is_stale(key, entry, value):
                 return entry
             if ctx.dry_run:
@@ -327,8 +381,12 @@ class Store(StoredObjects[T], WriteRules[T]):
                 raise _too_large()
             replacing = self.replace(key, value, entry.revision)
             written = await (replacing if ctx.audit is None else ctx.audit.timed(STORAGE, replacing))
+            if opened is not None:
+                opened.add_event("Txn call completed")
             if written is None:
                 return None
+            if opened is not None:
+                opened.add_event("Transaction committed")
             stored = True
             return self.item(key, written.mod_revision, value)
         except StatusError as error:

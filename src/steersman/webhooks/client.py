@@ -22,6 +22,7 @@ from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
 from steersman.net.client.transport import Transport
 from steersman.net.message import BodyAborted
+from steersman.tracing.trace import current_step, http_client_span, outgoing
 from steersman.webhooks.kubeconfig import Endpoint
 from steersman.work.backoff import Backoff
 
@@ -65,7 +66,8 @@ class WebhookClient:
 
     `backoff` is the pause in seconds before the second attempt; it grows with each attempt. With None there is only one
     attempt. At most `at_once` requests run at the same time, further ones wait. `timeout` limits one attempt in
-    seconds. With `only_delivers` the response may be empty, and every failure is retried.
+    seconds. With `only_delivers` the response may be empty, and every failure is retried. With `passes_trace` the trace
+    context of the client's request is passed on.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class WebhookClient:
         user_agent: str = "steersman",
         timeout: float | None = None,
         only_delivers: bool = False,
+        passes_trace: bool = False,
     ) -> None:
         self._timeout = TIMEOUT if timeout is None else timeout
         self._endpoint = endpoint
@@ -96,6 +99,7 @@ class WebhookClient:
         self._permits = asyncio.Semaphore(at_once)
         self._user_agent = user_agent
         self._only_delivers = only_delivers
+        self._passes_trace = passes_trace
 
     def close(self) -> None:
         """Close the kept connections."""
@@ -193,6 +197,26 @@ class WebhookClient:
             headers.append(("Content-Length", str(len(body))))
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
+        if self._passes_trace and current_step() is not None:
+            return await self._send_in_span(method, target, headers, body)
+        return await self._exchanged(method, target, headers, body)
+
+    async def _send_in_span(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes
+    ) -> tuple[Answer, bytes]:
+        """Send a request that passes the trace context on, and return as `_send` does."""
+        url = self._endpoint.url.partition("://")
+        with http_client_span(method, f"{url[0]}://{url[2].partition('/')[0]}{target}") as opened:
+            answer, data = await self._exchanged(method, target, [*headers, *outgoing()], body)
+            if opened is not None:
+                opened.set("network.protocol.version", answer.version)
+                opened.set("http.response.status_code", answer.status)
+            return answer, data
+
+    async def _exchanged(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes
+    ) -> tuple[Answer, bytes]:
+        endpoint = self._endpoint
         answer = await self._sender.send(endpoint.address, method, target, headers, whole=body, again=True)
         try:
             return answer, await answer.read(self._max_answer_bytes + 1)

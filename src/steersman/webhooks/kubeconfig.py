@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import logging
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -150,6 +150,8 @@ class Endpoint(Struct, frozen=True):
     """Sends the requests, in place of a new transport."""
     leave: Dial | None = None
     """Dials connections, if they do not go out directly."""
+    namespace: str = ""
+    """Namespace of the context, "" if it has none."""
     user_shown: str = ""
     """User in the URL for messages, ending in `@`; a password is shown as `***`, as in Go's messages."""
 
@@ -247,23 +249,35 @@ def _check_supported(part: _Cluster | _AuthInfo, path: Path) -> None:
 
 def load_kubeconfig(path: Path) -> Endpoint:
     """Return the server of the current context with its user's credentials. Raises KubeconfigError."""
-    config = _read(path)
-    name = config.current_context
-    if name and name not in config.contexts:
+    return load_kubeconfigs([path])
+
+
+def load_kubeconfigs(paths: Sequence[Path], context: str = "") -> Endpoint:
+    """Return the server of a context with its user's credentials; of an item in several files the first counts.
+
+    Without `context` the current context of the first file that has one applies. Raises KubeconfigError.
+    """
+    read = [(path, _read(path)) for path in paths]
+    name = context or next((each.current_context for _, each in read if each.current_context), "")
+    found = next((each.contexts[name] for _, each in read if name in each.contexts), None)
+    if name and found is None:
         raise KubeconfigError(
             f"invalid configuration: [context was not found for specified context: {name}, "
             "cluster has no server defined]"
         )
-    context = config.contexts.get(name, _Context())
-    cluster = config.clusters.get(context.cluster)
-    user = config.users.get(context.user, _AuthInfo())
+    found = found or _Context()
+    cluster = next(
+        ((each.clusters[found.cluster], path) for path, each in read if found.cluster in each.clusters), None
+    )
     if cluster is None:
         raise KubeconfigError(NO_CONFIGURATION)
-    for part in (cluster, user):
+    nobody = (_AuthInfo(), cluster[1])
+    user = next(((each.users[found.user], path) for path, each in read if found.user in each.users), nobody)
+    for part, path in (cluster, user):
         _check_supported(part, path)
-    if not cluster.server:
-        raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(context.cluster)}")
-    return _endpoint(cluster, user, context, path)
+    if not cluster[0].server:
+        raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(found.cluster)}")
+    return _endpoint(cluster, user, found)
 
 
 def _pem(data: bytes, file: str, shown: str, name: str, kubeconfig: Path) -> bytes:
@@ -291,7 +305,9 @@ def _certificate_and_key(user: _AuthInfo, name: str, kubeconfig: Path) -> tuple[
     )
 
 
-def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path) -> Endpoint:
+def _endpoint(found: tuple[_Cluster, Path], login: tuple[_AuthInfo, Path], context: _Context) -> Endpoint:
+    """Return the endpoint of a cluster and a user, each with its kubeconfig."""
+    (cluster, path), (user, user_path) = found, login
     server, insecure = cluster.server, cluster.insecure_skip_tls_verify
     authority = _pem(
         cluster.certificate_authority_data,
@@ -300,7 +316,7 @@ def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path)
         context.cluster,
         path,
     )
-    certificate, key = _certificate_and_key(user, context.user, path)
+    certificate, key = _certificate_and_key(user, context.user, user_path)
     if certificate and not key:
         raise KubeconfigError(
             f"invalid configuration: client-key-data or client-key must be specified for {context.user} to use the "
@@ -334,8 +350,9 @@ def _endpoint(cluster: _Cluster, user: _AuthInfo, context: _Context, path: Path)
         target,
         tls,
         server_name,
-        _basic(unquote(name), unquote(password)) if at else _credentials(user, path),
+        _basic(unquote(name), unquote(password)) if at else _credentials(user, user_path),
         protocols=HTTP2,
+        namespace=context.namespace,
         user_shown=f"{name}:***@" if colon else f"{name}{at}",
     )
 

@@ -331,7 +331,7 @@ def test_the_command_line_and_certificates_of_tools_in_java_are_taken(
     [
         ("--data-dir=a", "unknown flag: --data-dir"),
         ("--unsafe-no-fsync", "unknown flag: --unsafe-no-fsync"),
-        ("--tracing-config-file=a", "not supported yet: --tracing-config-file"),
+        ("--debug-socket-path=a", "not supported yet: --debug-socket-path"),
         ("--insecure-port=8080", "--insecure-port: kube-apiserver serves only TLS"),
         ("--secure-prot=1", "unknown flag: --secure-prot, did you mean --secure-port?"),
         ("--secure-port", "--secure-port needs a value"),

@@ -17,6 +17,7 @@ def starts_for_ever(_):
     while True:
         signal.pause()
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background inherit that it is ignored
 folder = Path(sys.argv[1])
 claimed = claim(folder)
 try:

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from steersman.net.client.grpc import CallError, Code
 from steersman.storage.etcd import EtcdStorage, members, messages
 from steersman.storage.etcd.members import Endpoint, Members, endpoints
 from steersman.storage.interface import StorageUnavailable
+from steersman.tracing.readers import Readers
 from tests.storage.etcd.process import EtcdProcess
 from tests.storage.storage_model import Recorder
 
@@ -220,3 +223,29 @@ async def test_a_watch_on_a_member_that_stops_goes_on_elsewhere(tmp_path: Path) 
 def test_a_password_in_a_url_is_not_shown() -> None:
     assert Endpoint("https://user:secret@member:2379").text == "https://member:2379"
     assert Endpoint("member").text == "member"
+
+
+async def test_a_call_of_a_traced_request_passes_its_trace_context_on() -> None:
+    grpc = pytest.importorskip("grpc")
+    received: list[dict[str, str]] = []
+
+    def answer(_: bytes, context: Any) -> bytes:
+        received.append(dict(context.invocation_metadata()))
+        return b"\x0a\x02\x08\x01"  # a header with the ID of the cluster
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    handlers = {"Range": grpc.unary_unary_rpc_method_handler(answer)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("etcdserverpb.KV", handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    trace = Readers().begin("GET", {"traceparent": f"00-{5:032x}-{6:016x}-01", "baggage": "k=v"})
+    assert trace is not None
+    found = Members(endpoints([f"http://127.0.0.1:{port}"]))
+    await found.call(messages.RANGE, ASKED, repeatable=True)
+    assert "traceparent" not in received[-1]
+    with trace.root:
+        await found.call(messages.RANGE, ASKED, repeatable=True)
+    assert received[-1]["traceparent"] == f"00-{5:032x}-{6:016x}-01"
+    assert received[-1]["baggage"] == "k=v"
+    await ended(found)
+    server.stop(None).wait()

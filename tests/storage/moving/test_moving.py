@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -46,7 +47,7 @@ async def file(tmp_path: Path) -> Path:
         again = await store.create("/registry/pods/default/short", b"{}")
         await store.delete(again.key, expected_revision=again.mod_revision)
     await store.close()
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE log SET expires = 1, checksum = NULL WHERE key = '/registry/leases/gone'")
     connection.close()
     return path
@@ -113,7 +114,7 @@ async def test_there_and_back_is_what_there_was(file: Path, cluster: Cluster, tm
         assert (await store.create("/registry/new", b"{}")).mod_revision == revision + 1
     finally:
         await store.close()
-    with sqlite3.connect(back) as connection:
+    with contextlib.closing(sqlite3.connect(back)) as connection, connection:
         (lasting,) = connection.execute("SELECT count(*) FROM log WHERE expires > 0").fetchone()
     connection.close()
     assert lasting == 300

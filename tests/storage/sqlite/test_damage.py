@@ -316,6 +316,7 @@ async def test_a_large_file_is_checked_while_it_is_served_and_takes_no_writes_th
 
 def without_checksums(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE log DROP COLUMN record")
         connection.execute("ALTER TABLE log DROP COLUMN checksum")
         connection.execute("PRAGMA user_version = 1")
 

@@ -183,7 +183,7 @@ async def test_a_damaged_snapshot_is_refused(file: Path, tmp_path: Path, damage:
 
 async def test_what_is_no_storage_is_not_saved(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as connection:
+    with contextlib.closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE a (b)")
     connection.close()
     with pytest.raises(StorageFormatError, match="another application"):

@@ -32,6 +32,7 @@ from steersman.storage.interface import (
     StorageUnavailable,
 )
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.storage.sqlite.file import SCHEMA_VERSION
 from steersman.storage.sqlite.log import Log
 from steersman.storage.sqlite.reader import Readers
 from tests.storage.storage_model import Clock, Recorder, check_every_revision, write_at_random
@@ -253,7 +254,7 @@ def short(path: Path) -> None:
         (text, "not a SQLite file"),
         (short, "not a SQLite file"),
         (alter("PRAGMA application_id = 77"), "another application"),
-        (alter("PRAGMA user_version = 3"), "newer version"),
+        (alter(f"PRAGMA user_version = {SCHEMA_VERSION + 1}"), "newer version"),
         (alter("PRAGMA user_version = 0"), "no version ever wrote"),
         (alter("ALTER TABLE log RENAME COLUMN value TO other"), "damaged"),
         (alter("DELETE FROM meta"), "damaged"),

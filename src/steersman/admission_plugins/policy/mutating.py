@@ -17,6 +17,7 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import Cause, StatusError
 from steersman.machinery.large_work.sizes import is_large
 from steersman.machinery.managed_fields import Schema
+from steersman.tracing.trace import step
 from steersman.work.offloading import mark_large, offload
 from steersman.work.yielding import TimeSlice
 
@@ -99,7 +100,12 @@ class MutatingAdmissionPolicy(PolicyPlugin):
             for invocation in invocations:
                 for param in invocation.params:
                     plain = None if param is None else await param.plain()
-                    for failure in await mutating.mutate(invocation, plain):
+                    name = f"policy {invocation.policy.name}"
+                    with step(name, binding=invocation.binding.name) as opened:
+                        failures = await mutating.mutate(invocation, plain)
+                        if opened is not None and failures:
+                            opened.set("verdict", "failed")
+                    for failure in failures:
                         if invocation.policy.fails_closed:
                             refusals.append((_denied(invocation, failure), "Invalid"))
             mutating.finish()

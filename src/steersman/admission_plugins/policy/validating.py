@@ -12,6 +12,7 @@ from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigure
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.status import Cause
 from steersman.machinery.validation.formats import byte_length
+from steersman.tracing.trace import current_step, step
 from steersman.work.yielding import TimeSlice
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class ValidatingAdmissionPolicy(PolicyPlugin):
             if isinstance(each, Misconfigured):
                 judging.refuse_misconfigured(each)
             else:
-                await judging.evaluate(each)
+                with step(f"policy {each.policy.name}", binding=each.binding.name):
+                    await judging.evaluate(each)
         judging.finish()
 
     async def inputs(self, attributes: Attributes, matched: MatchedResource) -> Inputs:
@@ -116,6 +118,8 @@ class _RequestEvaluation:
                 self._annotate(invocation, annotation)
 
     def _enforce(self, invocation: Invocation, index: int, decision: Decision) -> None:
+        if (opened := current_step()) is not None:
+            opened.set("verdict", f"{','.join(invocation.binding.actions)} (validation {index})")
         policy, binding = invocation.policy.name, invocation.binding.name
         for action in invocation.binding.actions:
             match action:

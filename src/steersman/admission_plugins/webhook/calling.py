@@ -25,6 +25,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.limited_log import LimitedLog
+from steersman.tracing.trace import UNRECORDED, Step, Unrecorded, add_event, current_step, span
 from steersman.webhooks.client import WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
 from steersman.webhooks.reviews import is_large_review
@@ -85,6 +86,8 @@ class Caller:
             why = f"failed calling webhook {quote(hook.name)}: webhook configuration must have either service or URL"
             raise CallFailed(hook, f"could not get REST client: {why}", _INTERNAL)
         uid = new_uid()
+        if (opened := current_step()) is not None:
+            opened.set("UID", uid)
         review = await offload(encode_review, hook.review_version, uid, attributes, matched, obj, old)
         try:
             client = await self._clients.client_for(hook.client)
@@ -105,6 +108,7 @@ class Caller:
         except InvalidAnswer as error:
             why = f"received invalid webhook response: {error}"
             raise CallFailed(hook, why, _UNAVAILABLE, logged=_UNDECODABLE) from None
+        add_event("Request completed")
         if attributes.audit is not None:
             for key, value in verdict.audit_annotations.items():
                 attributes.annotate(f"{hook.name}/{key}", value)
@@ -112,6 +116,19 @@ class Caller:
         if not verdict.allowed:
             raise Denied(denial_error(hook.name, verdict.status))
         return verdict
+
+    def span(self, hook: Hook, attributes: Attributes, matched: MatchedResource) -> Step | Unrecorded:
+        """Return the span of a call, a context manager."""
+        if current_step() is None:
+            return UNRECORDED
+        return span(
+            "Call mutating webhook" if self._mutating else "Call validating webhook",
+            configuration=hook.configuration,
+            webhook=hook.name,
+            resource=_go_resource(matched),
+            subresource=attributes.action.subresource,
+            operation=attributes.operation,
+        )
 
     def record_outcome(
         self, hook: Hook, attributes: Attributes, failed: CallFailed | Denied | StatusError | None, began: float
@@ -121,6 +138,8 @@ class Caller:
         Return True if the call failed and the failure is ignored. Raises StatusError if the request is refused.
         """
         took = perf_counter() - began
+        if (opened := current_step()) is not None:
+            opened.set("verdict", "allowed" if failed is None else "denied" if isinstance(failed, Denied) else "failed")
         operation = attributes.operation
         if failed is None:
             self._metrics.observe(hook.name, self.type, operation, took, 200, rejected=False)
@@ -141,6 +160,11 @@ class Caller:
         self._metrics.count_rejection(hook.name, self.type, operation, what, code)
         self._metrics.observe(hook.name, self.type, operation, took, code, rejected=True)
         raise error
+
+
+def _go_resource(matched: MatchedResource) -> str:
+    """Return a resource as Go's GroupVersionResource.String prints it."""
+    return f"{matched.group}/{matched.version}, Resource={matched.resource}"
 
 
 def _decode(answer: bytes, hook: Hook, uid: str, mutating: bool) -> Verdict:

@@ -52,7 +52,7 @@ class Clients:
     async def _create(self, config: ClientConfig) -> WebhookClient:
         # In a worker thread, because parsing the CA bundle takes milliseconds.
         endpoint = await offload_if(True, endpoint_of, config, self._locate, self._login, self._itself, self._egress)
-        return WebhookClient(endpoint, None, at_once=_MAX_CONCURRENT, user_agent=_AGENT)
+        return WebhookClient(endpoint, None, at_once=_MAX_CONCURRENT, user_agent=_AGENT, passes_trace=True)
 
     def retain(self, named: frozenset[ClientConfig]) -> None:
         """Close the clients of all webhooks that are not in `named`."""

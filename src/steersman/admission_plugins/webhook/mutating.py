@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from steersman.admission.changes import MOST_PATHS
 from steersman.admission.interface import Attributes, Reinvocation
 from steersman.admission_plugins.declaration import ConfiguredDeclaration
 from steersman.admission_plugins.matching.rules import MatchedResource
@@ -30,6 +31,7 @@ from steersman.machinery.identity.schema import GroupVersionKind, no_kind_regist
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.sizes import check_count, is_large
 from steersman.machinery.patch import json_patch
+from steersman.tracing.trace import current_step
 from steersman.work.offloading import mark_large, offload
 
 logger = logging.getLogger(__name__)
@@ -96,7 +98,8 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                     continue
                 if context.is_second and hook.uid not in state.to_reinvoke:
                     continue  # a webhook that was not called in the first round is not called in the second either
-                patched = await self._call(hook, attributes, matched, objects[1], state, context)
+                with self._caller.span(hook, attributes, matched):
+                    patched = await self._call(hook, attributes, matched, objects[1], state, context)
                 if patched is None:
                     continue
                 conversion_error = patched.conversion_error
@@ -161,6 +164,9 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 state.note_change()
                 context.is_requested = True
             state.is_patched = True
+            if (opened := current_step()) is not None:
+                opened.add_event("Patch applied")
+                opened.set("changed", await offload(_patched_paths, verdict.patch))
         if hook.is_reinvocable:
             state.reinvocable.add(hook.uid)
         annotations = None if attributes.audit is None else self._annotations(hook, context)
@@ -258,6 +264,23 @@ def _patch_object(
     target = f"{own.group.partition('.')[0] or 'core'}.{own.name}"
     conversion_error = plain_internal(f"converting ({kind.version}.{kind.name}) to ({target}): unknown conversion")
     return _PatchResult(obj, True, conversion_error, _encode_with_defaults(kind, obj))
+
+
+class _Operation(msgspec.Struct):
+    """Path of an operation of a JSON patch."""
+
+    path: str = ""
+
+
+_PATHS: Final = msgspec.json.Decoder(list[_Operation])
+
+
+def _patched_paths(patch: bytes) -> str:
+    """Return the paths of a JSON patch."""
+    try:
+        return " ".join(each.path for each in _PATHS.decode(patch)[:MOST_PATHS])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
 
 
 def _encode_with_defaults(kind: Kind[Any], obj: Any) -> bytes:

@@ -77,12 +77,13 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
         """Call one webhook; `number` is its index among the called webhooks. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
-        try:
-            await self._caller.call(hook, attributes, matched, objects.obj_json, objects.old_json)
-        except (CallFailed, Denied, StatusError) as error:
-            failed = error
-        if self._caller.record_outcome(hook, attributes, failed, began):
-            attributes.annotate(f"{_FAILED_OPEN}round_0_index_{number}", hook.name)
+        with self._caller.span(hook, attributes, matched):
+            try:
+                await self._caller.call(hook, attributes, matched, objects.obj_json, objects.old_json)
+            except (CallFailed, Denied, StatusError) as error:
+                failed = error
+            if self._caller.record_outcome(hook, attributes, failed, began):
+                attributes.annotate(f"{_FAILED_OPEN}round_0_index_{number}", hook.name)
 
 
 VALIDATING_ADMISSION_WEBHOOK: Final = ConfiguredDeclaration(

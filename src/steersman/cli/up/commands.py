@@ -16,7 +16,8 @@ from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
 from steersman.cli.merged_context import remove_contexts
 from steersman.cli.paths import AbsolutePath, cluster_data_dir, default_data_dir
-from steersman.cli.serve import Service, fail, os_error_line, run
+from steersman.cli.serve import Service, fail, os_error_line, run, say_ready
+from steersman.cli.up.page import NO_PORT, Page, address_of_page, page_line
 from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
 from steersman.cli.up.screen import can_redraw
 from steersman.controlplane.data_files import check_files
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from steersman.cluster.configuration import Configuration
     from steersman.controlplane.addresses import Address
 
-_DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true"}
+_DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true", "history": "256MiB,24h0m0s"}
 _MOST_USED: Final = ("data-dir", "storage", "bind-address", "secure-port", "v")
 """Flags of the server that `--help` lists."""
 _PATIENCE: Final = 60.0
 """Seconds that `down` waits for the end of the process."""
-_OWN: Final = ("nodes", "config", "detach")
+_OWN: Final = ("nodes", "config", "detach", "inspect-port")
 """Names of the command's own flags."""
 _WHOLE: Final = click.IntRange(0)
 _File: Final = AbsolutePath(dir_okay=False)
@@ -63,28 +64,40 @@ _File: Final = AbsolutePath(dir_okay=False)
     section="Cluster",
     help="return when it is ready, and leave it running",
 )
+@click.option(
+    "--inspect-port",
+    type=click.IntRange(NO_PORT, 65535),
+    metavar="int",
+    cls=Option,
+    section="Cluster",
+    help="port of its page, -1 for none  [default: a free one]",
+)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
-    """Run a whole simulated cluster: server, controllers, scheduler and nodes in one process.
+def up(nodes: int | None, config: Path | None, detach: bool, inspect_port: int | None, flags: tuple[str, ...]) -> None:
+    """Run a cluster in one process: server, controllers, scheduler and nodes.
 
     Its data stays in --data-dir. `steersman kubeconfig` configures kubectl.
     """
     with no_collections():  # until the cluster is ready: imported modules stay in memory
-        _up(nodes, config, detach, flags)
+        _up(nodes, config, detach, inspect_port, flags)
 
 
-def _up(nodes: int | None, config: Path | None, detach: bool, flags: tuple[str, ...]) -> None:
+def _up(nodes: int | None, config: Path | None, detach: bool, inspect_port: int | None, flags: tuple[str, ...]) -> None:
     try:
         options = parse([*(f"--{name}={value}" for name, value in _DEFAULTS.items()), *flags], default_data_dir(), _OWN)
         configuration = _configuration(nodes, config)
     except OptionsError as error:
         fail(str(error))
-    own = {name: str(value) for name, value in (("nodes", nodes), ("config", config)) if value is not None}
+    given = (("nodes", nodes), ("config", config), ("inspect-port", inspect_port))
+    own = {name: str(value) for name, value in given if value is not None}
+    page = Page(options.data_dir, inspect_port or 0)
     with new_folder_taken_back(options.data_dir):
-        _run_in_folder(options, configuration, own, detach=detach)
+        _run_in_folder(options, configuration, own, page, detach=detach)
 
 
-def _run_in_folder(options: Options, configuration: Configuration, own: dict[str, str], *, detach: bool) -> None:
+def _run_in_folder(
+    options: Options, configuration: Configuration, own: dict[str, str], page: Page, *, detach: bool
+) -> None:
     """Claim the folder for the cluster, and run it; `own` are the values of the command's own flags."""
     try:
         check_files(options.data_dir)
@@ -100,13 +113,14 @@ def _run_in_folder(options: Options, configuration: Configuration, own: dict[str
         if detach:
             from steersman.cli.up import detached
 
-            click.echo(detached.detach(options.data_dir, claimed, partial(_run, options, configuration, own)))
+            click.echo(detached.detach(options.data_dir, claimed, partial(_run, options, configuration, own, page)))
             if sys.stdout.isatty():
+                click.echo(page_line(address_of_page(options.data_dir)))
                 click.echo("try it:  steersman kubeconfig && kubectl get nodes")
         elif can_redraw(sys.stdout):
-            _show(options, configuration, own)
+            _show(options, configuration, own, page)
         else:
-            _run(options, configuration, own, None)
+            _run(options, configuration, own, page, None)
 
 
 def _configuration(nodes: int | None, config: Path | None) -> Configuration:
@@ -126,19 +140,29 @@ def _configuration(nodes: int | None, config: Path | None) -> Configuration:
 
 
 def _run(
-    options: Options, configuration: Configuration, own: dict[str, str], ready: Callable[[Address], None] | None
+    options: Options,
+    configuration: Configuration,
+    own: dict[str, str],
+    page: Page,
+    ready: Callable[[Address], None] | None,
 ) -> None:
     """Run the cluster until it is interrupted; `ready` reports that it is ready, by default by one line."""
-    _serve(options, own, partial(_cluster, options, configuration), ready)
+
+    def say(address: Address) -> None:
+        (ready or say_ready)(address)
+        if ready is None and sys.stdout.isatty():
+            click.echo(page_line(page.address))
+
+    _serve(options, own, page, partial(_cluster, options, configuration), say)
 
 
-def _show(options: Options, configuration: Configuration, own: dict[str, str]) -> None:
+def _show(options: Options, configuration: Configuration, own: dict[str, str], page: Page) -> None:
     """Run the cluster until it is interrupted, and show its state on the terminal."""
     from steersman.cli.up.shown import ShownCluster
 
     nodes = sum(each.count for each in configuration.nodes)
-    shown = ShownCluster(partial(_cluster, options, configuration), nodes)
-    _serve(options, own, lambda: shown, shown.ready)
+    shown = ShownCluster(partial(_cluster, options, configuration), nodes, lambda: page.address)
+    _serve(options, own, page, lambda: shown, shown.ready)
 
 
 def _cluster(options: Options, configuration: Configuration) -> Cluster:
@@ -148,12 +172,20 @@ def _cluster(options: Options, configuration: Configuration) -> Cluster:
 
 
 def _serve(
-    options: Options, own: dict[str, str], make: Callable[[], Service], ready: Callable[[Address], None] | None
+    options: Options,
+    own: dict[str, str],
+    page: Page,
+    make: Callable[[], Service],
+    ready: Callable[[Address], None],
 ) -> None:
     from steersman.cluster.configuration import ConfigurationError
 
+    def started(address: Address) -> None:
+        page.start(address.kubeconfig)
+        ready(address)
+
     try:
-        run(options, make=lambda _: make(), ready=ready, usual=_DEFAULTS, own=own)
+        run(options, make=lambda _: make(), ready=started, usual=_DEFAULTS, own=own)
     except ConfigurationError as error:
         fail(str(error))
 
@@ -178,7 +210,8 @@ def status(data_dir: Path) -> None:
     from steersman.webhooks.kubeconfig import KubeconfigError
 
     try:
-        lines = asyncio.run(status_lines(data_dir, found))
+        page = address_of_page(data_dir) if sys.stdout.isatty() else ""
+        lines = asyncio.run(status_lines(data_dir, found, page))
     except (KubeconfigError, StatusError, TimeoutError, Unreachable) as error:
         fail(f"process {found.pid} is running but does not answer: {str(error) or 'timed out'}")
     click.echo("\n".join(lines))

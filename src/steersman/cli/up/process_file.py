@@ -22,7 +22,7 @@ from msgspec import Struct
 from steersman.machinery.private_files import make_own_folder, open_own
 
 _NAME: Final = "up.pid"
-_WITHOUT_DATA: Final = frozenset({_NAME, "up.log"})
+_WITHOUT_DATA: Final = frozenset({_NAME, "up.log", "inspect.address"})
 _LOCK: Final = struct.Struct("@qqihh" if sys.platform == "darwin" else "@hhqqi")
 """`struct flock` of fcntl(2)."""
 

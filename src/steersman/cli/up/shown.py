@@ -32,8 +32,13 @@ _WATCHER: Final = UserInfo("steersman:view", groups=("system:masters",))
 class ShownCluster:
     """A cluster, and the lines on a terminal that show its state."""
 
-    def __init__(self, make: Callable[[], Cluster], nodes: int) -> None:
-        """Store the settings: `make` is called by `start`; `nodes` is the expected number of nodes."""
+    def __init__(self, make: Callable[[], Cluster], nodes: int, page: Callable[[], str]) -> None:
+        """Store the settings: `make` is called by `start`, `page` returns the address of the cluster's page.
+
+        `nodes` is the expected number of nodes.
+        """
+        self._page = page
+        self._page_shown = ""
         self._make = make
         self._cluster: Cluster | None = None
         self._wanted = nodes
@@ -106,6 +111,10 @@ class ShownCluster:
         elif self._address is None:
             self._screen.show([starting(figures, self._wanted, served=self._followed is not None)])
         else:
+            page = self._page()
+            if page != self._page_shown:  # each address opens the page once
+                self._page_shown = page
+                self._screen.above(f"page       {page}")
             trouble = None if self._followed is None else self._followed.trouble
             self._screen.show(view(figures, self._address, time.monotonic() - self._began, trouble))
 

@@ -22,8 +22,10 @@ _TITLE: Final = 12
 """Columns of the titles of lines."""
 
 
-async def status_lines(folder: Path, process: Running) -> list[str]:
-    """Return lines about a cluster. Raises KubeconfigError, StatusError, TimeoutError, Unreachable."""
+async def status_lines(folder: Path, process: Running, page: str) -> list[str]:
+    """Return lines about a cluster; `page` is the address of its page.
+
+    Raises KubeconfigError, StatusError, TimeoutError, Unreachable."""
     kubeconfig = folder / "admin.kubeconfig"
     endpoint = load_kubeconfig(kubeconfig)
     trouble = Trouble()
@@ -45,6 +47,7 @@ async def status_lines(folder: Path, process: Running) -> list[str]:
         f"kubeconfig  {kubeconfig}",
         f"process     {process.pid}",
         *([f"log         {log}"] if log.exists() else []),
+        *([f"page        {page}"] if page else []),
     ]
 
 

@@ -101,6 +101,8 @@ class ValidatedFlags(Part):
     host: str = offered()
     """Address by which other hosts reach this one."""
     audit_rules: Rules | None = None
+    exports_traces: tuple[str, int] | None = None
+    """Endpoint of the collector of traces, "" for the usual one, and samples per million; None without export."""
 
     async def start(self, ending: AsyncExitStack) -> None:
         options = self.options
@@ -115,6 +117,11 @@ class ValidatedFlags(Part):
         self.service_ranges = service_ranges(options)
         self.host = public_address(options)
         check_families(options, self.service_ranges, self.host)
+        if options.tracing_config_file:
+            from steersman.controlplane.tracing_configuration import tracing_configuration
+
+            found = tracing_configuration(options.tracing_config_file)
+            self.exports_traces = found.endpoint or "", found.sampling_rate_per_million or 0
         if is_audited(options):
             from steersman.controlplane.auditing import audit_rules  # which most servers never need
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from steersman.controlplane.addresses import listen
@@ -11,8 +13,9 @@ from steersman.controlplane.data_folder import file_of
 from steersman.controlplane.flag_files import serving_tls
 from steersman.controlplane.flow_control import FlowControl
 from steersman.controlplane.group_order import GroupOrder
+from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.metrics import install_metrics
-from steersman.controlplane.options import Options
+from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.parts.admitting import Admission, Audit, PriorityAndFairness
 from steersman.controlplane.parts.basis import Common, Embedding, LoopWatch, ValidatedFlags
 from steersman.controlplane.parts.identity import Authentication, Authorization, Certificates, SigningKeys
@@ -28,7 +31,12 @@ from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
+from steersman.server.request_paths import install_request_paths
+from steersman.server.request_traces import RequestTraces
 from steersman.server.server import Server
+from steersman.work.extras import MissingExtra
+from steersman.work.first_use import on_first_use
+from steersman.work.offloading import offload_if
 from steersman.work.parts import Part, offered
 
 _MOST_STREAMS: Final = (1 << 31) - 1
@@ -73,6 +81,7 @@ class GenericServer(Part):
     admission: Admission
     audit: Audit | None
     priority: PriorityAndFairness | None
+    opened: OpenStorage
     objects: ObjectStores
     built_in: BuiltInResources
     server: Server = offered()
@@ -116,10 +125,31 @@ class GenericServer(Part):
             profiling=options.profiling,
             mapper=common.mapper,
             observe=self.embedding.observe,
+            records_origins=self.opened.storage.keeps_records,
             registry=common.registry,
             executor=common.executor,
             threads=common.threads,
         )
+
+
+class ExportedTraces(Part):
+    """The export of traces by OTLP; spans of the last requests are exported at the end."""
+
+    flags: ValidatedFlags
+    generic: GenericServer
+
+    async def start(self, ending: AsyncExitStack) -> None:
+        if self.flags.exports_traces is None:
+            return
+        from steersman.server.trace_export import TraceExport
+
+        try:
+            instance = server_id(socket.gethostname())
+            export = await offload_if(True, TraceExport, *self.flags.exports_traces, instance)
+        except MissingExtra as error:
+            raise OptionsError(f"--tracing-config-file: {error}") from None
+        self.generic.server.traces.add(export)
+        ending.push_async_callback(offload_if, True, export.close)
 
 
 def _install_seats(server: Server, control: FlowControl | None) -> None:
@@ -233,7 +263,10 @@ class Paths(Part):
         self.signing.keys.install_openid(server)
         self.openapi.paths.install()
         install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
+        if options.profiling:
+            install_request_paths(server, RequestTraces(server.traces))
         install_basic_paths(server)
+        self._install_history()
         self._install_metrics()
         watchdog = None if self.watch is None else self.watch.watchdog
         if watchdog is not None:
@@ -242,6 +275,17 @@ class Paths(Part):
 
                 install_contention_profiling(server, watchdog.holds)
             watchdog.start()
+
+    def _install_history(self) -> None:
+        options, storage = self.options, self.opened.storage
+        kind = "etcd" if options.etcd_servers else options.storage
+        bounds = str(options.history) if storage.keeps_records else ""
+        server, removed = self.generic.server, self.objects.stores.storage_of_removed
+        answer = partial(
+            on_first_use("steersman.server.history.paths", "answer"), server, storage, removed, kind, bounds
+        )
+        server.add_path("/debug/history", answer, listed=False)
+        server.add_prefix("/debug/history/", answer)
 
     def _install_metrics(self) -> None:
         registry, stores, opened = self.common.registry, self.objects.stores, self.opened

@@ -16,6 +16,7 @@ from steersman.endpoints.request import SHORT_QUERY, Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response, text_response
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import Response
+from steersman.tracing.trace import Step, current_step
 from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ def with_authorization(
             verdict = again if isinstance(again, Verdict) else await again
         if trail is not None:
             trail.add_latency(AUTHORIZATION, monotonic() - began)
+        request.verdict = verdict
         if verdict.decision is Decision.ALLOW:
             if trail is not None:
                 _record(trail, "allow", verdict.reason)
@@ -65,6 +67,8 @@ def with_authorization(
                 await request.read_query()
             return await next_(request)
         request.refused = True
+        if (opened := current_step()) is not None:
+            note_verdict(opened, request)
         if verdict.error:
             if trail is not None:
                 trail.annotate(_REASON, "internal error")
@@ -78,6 +82,14 @@ def with_authorization(
         return await offload_if(is_long, _refusal, request, attributes, verdict.reason)
 
     return authorization
+
+
+def note_verdict(opened: Step, request: Request) -> None:
+    """Note the verdict on a request in its step."""
+    verdict = request.verdict
+    if verdict is not None:
+        opened.set("decision", verdict.decision.value)
+        opened.set("reason", verdict.reason)
 
 
 def _refusal(request: Request, attributes: Attributes, reason: str) -> Response:

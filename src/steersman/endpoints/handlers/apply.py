@@ -20,6 +20,7 @@ from steersman.endpoints.options import apply_options
 from steersman.endpoints.ownership import applier_of
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import in_serialization
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain
@@ -32,6 +33,7 @@ from steersman.machinery.patch.json_patch import json_type
 from steersman.machinery.values import times
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
+from steersman.tracing.trace import add_event, current_step, in_step
 from steersman.work.offloading import mark_large, offload
 
 _CONVERTING: Final = "error converting YAML to JSON: "
@@ -167,6 +169,7 @@ async def read_configuration(scope: Scope[Updater], request: Request) -> Configu
     write = await parse(scope, request, lambda _scope, _request: APPLY_YAML, apply_options)
     if request.audit is not None:
         await offload(request.audit.set_patch, write.data)
+    add_event("Recorded the audit event")
     configuration = Configuration(write)
     await offload(configuration.read, write.data)
     return configuration
@@ -178,16 +181,26 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
     write = configuration.write
     applier = applier_of(scope, request.action.subresource)
 
+    opened = current_step()
+
     async def prepare(old: Any | None) -> Any:
         live = scope.kind.new() if old is None else old
         if old is not None and scope.other is not None:
             live = await scope.run(scope.other.from_hub, old)
-        new, is_changed = await configuration.applied(applier, live, scope.kind)
+        if opened is not None:
+            opened.add_event("About to apply patch")
+        new, is_changed = await in_step("apply", configuration.applied(applier, live, scope.kind))
         same = None if is_changed else old
-        return await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
+        found = await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
+        if opened is not None:
+            opened.add_event("About to check admission control")
+        return found
 
     item, created = await store_changed(write, prepare, may_create=not request.action.subresource)
-    return await item_response(scope, request, item, write.wanted, 201 if created else 200)
+    add_event("Object stored in database")
+    return await in_serialization(
+        write.wanted, item_response(scope, request, item, write.wanted, 201 if created else 200)
+    )
 
 
 def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new: bool) -> Any:

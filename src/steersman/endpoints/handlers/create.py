@@ -11,6 +11,7 @@ from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import converted, in_serialization, written
 from steersman.endpoints.writing import Write, admitted, parse, store_new
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
@@ -23,20 +24,21 @@ from steersman.work.offloading import offload
 async def create(scope: Scope[Creater], request: Request) -> Response:
     """Store the body's object and answer 201 with it."""
     write = await parse(scope, request, body_media_type, create_options)
-    obj = await scope.run(_new, write)
+    obj = await converted(scope.run(_new, write))
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
-    return await item_response(scope, request, await store_new(write, obj), write.wanted, 201)
+    item = await written(write.data, store_new(write, obj))
+    return await in_serialization(write.wanted, item_response(scope, request, item, write.wanted, 201))
 
 
 async def answer(scope: Scope[Answerer], request: Request) -> Response:
     """Answer 201 with the result for the body's object, an object or a Status, of a kind that is never stored."""
     write = await parse(scope, request, body_media_type, create_options)
-    obj = (await admitted(write, await scope.run(_new, write), None)).obj
+    obj = (await admitted(write, await converted(scope.run(_new, write)), None)).obj
     answered = await scope.storage.answer(write.ctx, obj)
     if isinstance(answered, type(obj)):
         body = await offload(scope.kind.body, answered)
-        return await item_response(scope, request, Encoded(body), write.wanted, 201)
+        return await in_serialization(write.wanted, item_response(scope, request, Encoded(body), write.wanted, 201))
     stamp(answered)
     return object_response(request, encode(answered), write.wanted, 201)
 

@@ -15,6 +15,7 @@ from steersman.endpoints.parameters import decode_parameters
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import status_response
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import in_serialization
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, Media, decode_object, peek_type_meta
@@ -23,6 +24,7 @@ from steersman.machinery.identity.schema import GroupKind, no_kind_registered
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response
 from steersman.rest.capabilities import GracefulDeleter, Item
+from steersman.tracing.trace import add_event, in_step
 from steersman.work.offloading import offload_if
 
 
@@ -48,11 +50,16 @@ async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     options = await read_delete_options(scope, request)
     ctx = request.context(dry_run=bool(options.dry_run))
     check = check_delete(scope, request, ctx, options)
-    item, gone = await scope.storage.delete(ctx, request.action.name, options, check)
+    add_event("About to delete object from database")
+    item, gone = await in_step("delete", scope.storage.delete(ctx, request.action.name, options, check))
+    add_event("Object deleted from database")
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
-        return await item_response(scope, request, item, wanted, code)
-    return status_response(request, _success(scope, item), wanted, code)
+        return await in_serialization(wanted, item_response(scope, request, item, wanted, code))
+    add_event("About to write a response")
+    response = status_response(request, _success(scope, item), wanted, code)
+    add_event("Writing http response done")
+    return response
 
 
 def _success(scope: Scope, item: Item) -> dict[str, Any]:

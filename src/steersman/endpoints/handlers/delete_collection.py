@@ -9,8 +9,10 @@ from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import in_serialization, listed
 from steersman.net.message import Response
 from steersman.rest.capabilities import CollectionDeleter
+from steersman.tracing.trace import current_step
 
 
 async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -> Response:
@@ -20,5 +22,6 @@ async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -
     delete_options = await read_delete_options(scope, request)
     ctx = request.context(dry_run=bool(delete_options.dry_run))
     check = check_delete(scope, request, ctx, delete_options)
-    listing = await scope.storage.delete_collection(ctx, delete_options, options, check)
-    return await list_response(scope, request, listing, wanted)
+    deleting = scope.storage.delete_collection(ctx, delete_options, options, check)
+    deleted = await (deleting if current_step() is None else listed(request, deleting))
+    return await in_serialization(wanted, list_response(scope, request, deleted, wanted))

@@ -8,8 +8,10 @@ from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import encoded, listed
 from steersman.net.message import Response
 from steersman.rest.capabilities import Lister
+from steersman.tracing.trace import current_step
 
 
 async def list_(scope: Scope[Lister], request: Request) -> Response:
@@ -18,5 +20,8 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
         return await watch(scope, request)
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request)
-    listing = await scope.storage.list(request.context(), options)
-    return await list_response(scope, request, listing, wanted)
+    listing = scope.storage.list(request.context(), options)
+    if current_step() is None:
+        return await list_response(scope, request, await listing, wanted)
+    found = await listed(request, listing)
+    return await encoded(wanted, list_response(scope, request, found, wanted))

@@ -15,10 +15,12 @@ from steersman.endpoints.ownership import own_changed
 from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import in_serialization
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.errors.status import not_found
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
+from steersman.tracing.trace import add_event, current_step, in_step
 from steersman.work.offloading import offload
 
 
@@ -31,14 +33,24 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
     write = await parse(scope, request, patch_media_type, patch_options)
     if request.audit is not None:
         await offload(request.audit.set_patch, write.data)
+    add_event("Recorded the audit event")
+
+    opened = current_step()
 
     async def prepare(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.action.name)
-        current, obj = await offload(_patched, write, old)
-        return await scope.run(_owned, write, obj, current)
+        if opened is not None:
+            opened.add_event("About to apply patch")
+        current, obj = await in_step("patch", offload(_patched, write, old))
+        new = await in_step("managed fields", scope.run(_owned, write, obj, current))
+        if opened is not None:
+            opened.add_event("About to check admission control")
+        return new
 
-    return await item_response(scope, request, (await store_changed(write, prepare)).item, write.wanted)
+    changed = await store_changed(write, prepare)
+    add_event("Object stored in database")
+    return await in_serialization(write.wanted, item_response(scope, request, changed.item, write.wanted))
 
 
 def _patched(write: Write, old: Any) -> tuple[Any, Any]:

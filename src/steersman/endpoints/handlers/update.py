@@ -10,16 +10,18 @@ from steersman.endpoints.options import update_options
 from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import converted, in_serialization, written
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
+from steersman.tracing.trace import in_step
 from steersman.work.offloading import offload
 
 
 async def update(scope: Scope[Updater], request: Request) -> Response:
     """Replace the object by the body's and answer 200 with it, or 201 if the kind can be created by PUT."""
     write = await parse(scope, request, body_media_type, update_options)
-    first: Any = await offload(_replacement, write)
+    first: Any = await converted(offload(_replacement, write))
     uid = first.metadata.uid
 
     async def prepare(old: Any | None) -> Any:
@@ -27,10 +29,12 @@ async def update(scope: Scope[Updater], request: Request) -> Response:
         obj, first = first, None
         if obj is None:  # another write came first, and the decoded body has been modified
             obj = await offload(_replacement, write)
-        return await scope.run(_replacing, write, obj, old)
+        return await in_step("managed fields", scope.run(_replacing, write, obj, old))
 
-    item, created = await store_changed(write, prepare, uid=uid)
-    return await item_response(scope, request, item, write.wanted, 201 if created else 200)
+    item, created = await written(write.data, store_changed(write, prepare, uid=uid))
+    return await in_serialization(
+        write.wanted, item_response(scope, request, item, write.wanted, 201 if created else 200)
+    )
 
 
 def _replacement(write: Write) -> Any:

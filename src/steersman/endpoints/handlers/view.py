@@ -17,6 +17,7 @@ from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import object_response
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import got
 from steersman.endpoints.table import include_object, view_table
 from steersman.endpoints.writing import Write, mutated, parse
 from steersman.kinds.kind import Kind
@@ -26,6 +27,7 @@ from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Change, Getter, Item, Make, Updater
 from steersman.rest.resource import Subresource
+from steersman.tracing.trace import current_step
 from steersman.work.offloading import offload, offload_if
 
 _NO_OWNERS: Final = (
@@ -42,8 +44,10 @@ async def get_view(scope: Scope[Getter], subresource: Subresource, request: Requ
     """Answer with the view of the object."""
     wanted = representation(scope, request)
     options = await offload_if(request.has_long_query, get_options, request)
-    item = await scope.storage.get(request.context(), request.action.name, options.resource_version)
-    return await _answer(scope, subresource, request, item, wanted)
+    reading = scope.storage.get(request.context(), request.action.name, options.resource_version)
+    if current_step() is not None:
+        reading = got(request.action, options.resource_version, reading)
+    return await _answer(scope, subresource, request, await reading, wanted)
 
 
 async def update_view(scope: Scope[Updater], subresource: Subresource, request: Request) -> Response:

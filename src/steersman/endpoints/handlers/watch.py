@@ -22,6 +22,7 @@ from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, pretty_wanted, protobuf_document
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.spans import AUDIT_ID
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
@@ -30,6 +31,7 @@ from steersman.machinery.large_work.sizes import is_large
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
+from steersman.tracing.trace import current_step, within
 from steersman.work import upkeep
 from steersman.work.offloading import bound, current, offload_if
 from steersman.work.single_flight import Flight
@@ -74,7 +76,10 @@ async def watch(scope: Scope, request: Request) -> Response:
     initialized = request.initialized
     stream = kind(scope, options, wanted, including, float(seconds or 0), labels, initialized)
     try:
-        stream.begin(await watcher.watch(request.context(), options, stream))
+        opening = watcher.watch(request.context(), options, stream)
+        if current_step() is not None:
+            opening = within(opening, "cacher.Watch", AUDIT_ID, type=request.action.resource)
+        stream.begin(await opening)
     except StatusError as error:
         if not _is_told_in_stream(error):
             raise

@@ -20,7 +20,7 @@ from steersman.machinery.errors.field import format_float, quote
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import is_letter
 from steersman.machinery.large_work.nesting import MAX_DEPTH
-from steersman.machinery.large_work.sizes import MAX_OBJECTS, MAX_VALUES, too_many_objects, too_many_values
+from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_objects, too_many_values
 from steersman.work.threads import give_way
 
 MAX_BYTES_FROM_ALIASES: Final = 3 << 20
@@ -88,14 +88,14 @@ def load(data: bytes) -> tuple[Any, str]:
     return value, duplicates if reader.repeated else ""
 
 
-def load_all(data: bytes) -> list[Any]:
-    """Return all documents as JSON values, None for an empty one.
+def load_all(data: bytes, *, most_values: int = MAX_VALUES) -> list[Any]:
+    """Return all documents as JSON values, None for an empty one; together they may have `most_values` values.
 
     Raises YAMLError, with the line of the error, for malformed text, a repeated key in a mapping, too many values, and
     nesting beyond the recursion limit.
     """
     try:
-        reader = _Reader(_PARSER(data.decode()), "")
+        reader = _Reader(_PARSER(data.decode()), "", most_values)
         return list(map(json_value, reader.documents()))
     except UnicodeDecodeError as error:
         raise YAMLError(f"line {_line(data, error.start)}: the text is not UTF-8") from None
@@ -148,9 +148,13 @@ class _Reader:
     The parser's own composer is not used, because it recurses in C without a bound.
     """
 
-    def __init__(self, parser: Any, text: str) -> None:
-        """Take the parser. `text` is its text if that may have escapes which go-yaml does not know, otherwise ""."""
+    def __init__(self, parser: Any, text: str, most_values: int = MAX_VALUES) -> None:
+        """Take the parser. `text` is its text if that may have escapes which go-yaml does not know, otherwise "".
+
+        With more than `most_values` values, or half as many objects and lists, the text is refused.
+        """
         self.repeated: list[str] = []
+        self._most_values = most_values
         self._text = text
         self._next: Callable[[], Any] = parser.get_event
         self._anchors: dict[str, _Anchored] = {}
@@ -212,10 +216,10 @@ class _Reader:
         """Count parts of the value. Raises StatusError 413 if there are more than an object may have."""
         self._nodes += nodes
         self._collections += collections
-        if self._nodes > MAX_VALUES:
-            raise too_many_values()
-        if self._collections > MAX_OBJECTS:
-            raise too_many_objects()
+        if self._nodes > self._most_values:
+            raise too_many_values(self._most_values)
+        if self._collections > self._most_values // 2:
+            raise too_many_objects(self._most_values // 2)
 
     def _collection(self, event: Any) -> list[Any] | dict[str, Any]:
         self._depth += 1

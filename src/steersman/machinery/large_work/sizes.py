@@ -72,11 +72,11 @@ def check_count(data: bytes) -> None:
             raise too_many_values()
 
 
-def too_many_objects() -> StatusError:
-    """Return 413 for a body that has more than MAX_OBJECTS objects and lists."""
-    return request_entity_too_large(f"Request entity too large: limit is {MAX_OBJECTS} objects and lists")
+def too_many_objects(limit: int = MAX_OBJECTS) -> StatusError:
+    """Return 413 for a body that has more than `limit` objects and lists."""
+    return request_entity_too_large(f"Request entity too large: limit is {limit} objects and lists")
 
 
-def too_many_values() -> StatusError:
-    """Return 413 for a body that has more than MAX_VALUES values."""
-    return request_entity_too_large(f"Request entity too large: limit is {MAX_VALUES} values")
+def too_many_values(limit: int = MAX_VALUES) -> StatusError:
+    """Return 413 for a body that has more than `limit` values."""
+    return request_entity_too_large(f"Request entity too large: limit is {limit} values")

@@ -22,6 +22,9 @@ class Answer(ABC):
     `headers` are in their original order, with lower-case names. Reading raises BodyAborted if the body is cut off.
     """
 
+    version = "1.1"
+    """HTTP version of the connection."""
+
     def __init__(self) -> None:
         self.status = 0
         self.headers: list[tuple[str, str]] = []

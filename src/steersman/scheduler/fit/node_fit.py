@@ -5,8 +5,8 @@ Filters run in the order of the default profile; the first rejection is reported
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.demand.ports import conflict
@@ -24,6 +24,11 @@ from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo
 
 MAX_SCORE: Final = 100
+TAINT_WEIGHT: Final = 3
+AFFINITY_WEIGHT: Final = 2
+"""Weights of TaintToleration and NodeAffinity in the default profile; NodeResourcesFit, NodeResourcesBalancedAllocation
+and ImageLocality have 1.
+"""
 
 UNSCHEDULABLE: Final = Rejection(NODE_UNSCHEDULABLE, ("node(s) were unschedulable",))
 OTHER_NAME: Final = Rejection(NODE_NAME, ("node(s) didn't match the requested node name",))
@@ -36,6 +41,16 @@ PORTS_TAKEN: Final = Rejection(
 _MIB: Final = 1 << 20
 _SMALL_IMAGE: Final = 23 * _MIB
 _LARGE_IMAGE: Final = 1000 * _MIB
+
+
+class Shortage(NamedTuple):
+    """Resource of which a node has too little left: thousandths of CPU, bytes, or the resource's own units."""
+
+    resource: str
+    requested: int
+    allocatable: int
+    used: int
+    """Amount that the pods on the node use."""
 
 
 def rejected_by_node(demand: Demand, info: NodeInfo) -> Rejection | None:
@@ -72,9 +87,16 @@ def rejected_by_contents(demand: Demand, info: NodeInfo) -> Rejection | None:
 
 
 def _too_little(demand: Demand, info: NodeInfo) -> Rejection | None:
+    short = shortages(demand, info)
+    if not short:
+        return None
+    resolvable = all(each.resource == "pods" or each.requested <= each.allocatable for each in short)
+    return insufficient(tuple(each.resource for each in short), resolvable=resolvable)
+
+
+def shortages(demand: Demand, info: NodeInfo) -> Sequence[Shortage]:
+    """Return the resources of which a node has too little left for a pod."""
     requested, has = demand.requests.total, info.allocatable
-    short = ["pods"] if len(info.pods) + 1 > has.pods else []
-    resolvable = True
     wanted = [
         ("cpu", requested.milli_cpu, has.milli_cpu, info.milli_cpu),
         ("memory", requested.memory, has.memory, info.memory),
@@ -84,11 +106,8 @@ def _too_little(demand: Demand, info: NodeInfo) -> Rejection | None:
         (name, amount, has.scalars.get(name, 0), info.scalars.get(name, 0))
         for name, amount in requested.scalars.items()
     ]
-    for name, amount, all_there_is, taken in wanted:
-        if amount > 0 and amount > all_there_is - taken:
-            short.append(name)
-            resolvable = resolvable and amount <= all_there_is
-    return insufficient(tuple(short), resolvable=resolvable) if short else None
+    short = [Shortage("pods", 1, has.pods, len(info.pods))] if len(info.pods) + 1 > has.pods else []
+    return [*short, *(Shortage(*each) for each in wanted if each[1] > 0 and each[1] > each[2] - each[3])]
 
 
 def dislike(demand: Demand, info: NodeInfo) -> int:
@@ -109,10 +128,11 @@ def preference(demand: Demand, info: NodeInfo) -> int:
 
 def contents_score(demand: Demand, info: NodeInfo) -> int:
     """Return the score for free resources and for balance between CPU and memory, which changes with each pod."""
-    return _least_allocated(demand, info) + _balanced(demand, info)
+    return least_allocated_score(demand, info) + balanced_score(demand, info)
 
 
-def _least_allocated(demand: Demand, info: NodeInfo) -> int:
+def least_allocated_score(demand: Demand, info: NodeInfo) -> int:
+    """Return the score for the share of CPU and memory that stays free (NodeResourcesFit)."""
     requests, has = demand.requests, info.allocatable
     total = weights = 0
     cpu, memory = has.milli_cpu, has.memory
@@ -127,7 +147,8 @@ def _least_allocated(demand: Demand, info: NodeInfo) -> int:
     return total // weights if weights else 0
 
 
-def _balanced(demand: Demand, info: NodeInfo) -> int:
+def balanced_score(demand: Demand, info: NodeInfo) -> int:
+    """Return the score for balance between CPU and memory (NodeResourcesBalancedAllocation)."""
     requested, has = demand.requests.total, info.allocatable
     if not requested.milli_cpu and not requested.memory:
         return 0

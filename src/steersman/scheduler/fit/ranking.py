@@ -18,23 +18,31 @@ from msgspec import Struct, field
 
 from steersman.scheduler.demand.demand import Demand
 from steersman.scheduler.fit.node_fit import (
+    AFFINITY_WEIGHT,
     MAX_SCORE,
+    TAINT_WEIGHT,
+    balanced_score,
     contents_score,
     dislike,
     image_score,
     image_state,
+    least_allocated_score,
     preference,
     rejected_by_contents,
     rejected_by_node,
 )
-from steersman.scheduler.fit.status import Rejection
+from steersman.scheduler.fit.status import (
+    BALANCED_ALLOCATION,
+    IMAGE_LOCALITY,
+    NODE_AFFINITY,
+    NODE_RESOURCES_FIT,
+    TAINT_TOLERATION,
+    Rejection,
+)
 from steersman.scheduler.fit.tally import Contribution
 from steersman.scheduler.fit.topology import Description, Topology
 from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo
-
-_TAINT_WEIGHT: Final = 3
-_AFFINITY_WEIGHT: Final = 2
 
 Key = tuple[int, int, Description]
 """Key of a group: number of untolerated taints, weight of preferred labels, and description of the topology."""
@@ -237,8 +245,26 @@ class Ranking:
 
         `excluded` are nodes that are rejected for this pod, with the reason.
         """
-        left_out: Counter[_Group] = Counter()
         rejections: Counter[Rejection] = Counter()
+        feasible = self._feasible(excluded, rejections)
+        if not feasible:
+            return Choice(None, 0, self._rejections + rejections)
+        best: tuple[int, float, int] | None = None
+        for (group, _), score in zip(feasible, self._scores(feasible), strict=True):
+            entry = self._best(group, excluded)
+            candidate = score - entry[0], entry[1], entry[2]
+            if best is None or candidate > best:
+                best = candidate
+        assert best is not None
+        return Choice(best[2], sum(count for _, count in feasible), rejections)
+
+    def _feasible(
+        self, excluded: Mapping[int, Rejection], rejections: Counter[Rejection]
+    ) -> Sequence[tuple[_Group, int]]:
+        """Return the feasible groups with their numbers of nodes that are not excluded, and count the rejections of all
+        other candidates.
+        """
+        left_out: Counter[_Group] = Counter()
         for index, rejection in excluded.items():
             group = self._group_of(index)
             if group is not None:
@@ -253,16 +279,7 @@ class Ranking:
                     feasible.append((group, count))
             elif count:
                 rejections[against] += count
-        if not feasible:
-            return Choice(None, 0, self._rejections + rejections)
-        best: tuple[int, float, int] | None = None
-        for (group, _), score in zip(feasible, self._scores(feasible), strict=True):
-            entry = self._best(group, excluded)
-            candidate = score - entry[0], entry[1], entry[2]
-            if best is None or candidate > best:
-                best = candidate
-        assert best is not None
-        return Choice(best[2], sum(count for _, count in feasible), rejections)
+        return feasible
 
     def _group_of(self, index: int) -> _Group | None:
         seen = self._seen[index] if index < len(self._seen) else None
@@ -274,18 +291,44 @@ class Ranking:
 
     def _scores(self, feasible: Sequence[tuple[_Group, int]]) -> Sequence[int]:
         """Return the scores of groups for what is relative to other groups."""
+        if len(feasible) == 1:  # nothing to compare with
+            return (0,)
+        return [sum(each) for each in zip(*self._scores_by_plugin(feasible).values(), strict=True)]
+
+    def _scores_by_plugin(self, feasible: Sequence[tuple[_Group, int]]) -> dict[str, Sequence[int]]:
         most_disliked = max(group.key[0] for group, _ in feasible)
         most_preferred = max(group.key[1] for group, _ in feasible)
-        totals = []
+        taints, affinity = [], []
         for group, _ in feasible:
             disliked, preferred, _ = group.key
-            taints = MAX_SCORE - (MAX_SCORE * disliked // most_disliked if most_disliked else 0)
-            affinity = MAX_SCORE * preferred // most_preferred if most_preferred else 0
-            totals.append(_TAINT_WEIGHT * taints + _AFFINITY_WEIGHT * affinity)
+            liked = MAX_SCORE - (MAX_SCORE * disliked // most_disliked if most_disliked else 0)
+            taints.append(TAINT_WEIGHT * liked)
+            affinity.append(AFFINITY_WEIGHT * (MAX_SCORE * preferred // most_preferred if most_preferred else 0))
+        scores: dict[str, Sequence[int]] = {TAINT_TOLERATION: taints, NODE_AFFINITY: affinity}
         if not self.topology.is_trivial:
-            more = self.topology.scores([(group.key[2], count) for group, count in feasible])
-            totals = [total + each for total, each in zip(totals, more, strict=True)]
-        return totals
+            scores |= self.topology.scores([(group.key[2], count) for group, count in feasible])
+        return scores
+
+    def scores(self, excluded: Mapping[int, Rejection]) -> dict[int, dict[str, int]]:
+        """Return the weighted scores of all feasible nodes by plugin; their sums are the scores that `choose`
+        compares.
+        """
+        feasible = self._feasible(excluded, Counter())
+        if not feasible:
+            return {}
+        relative = self._scores_by_plugin(feasible)
+        found: dict[int, dict[str, int]] = {}
+        for number, (group, _) in enumerate(feasible):
+            of_group = {plugin: scores[number] for plugin, scores in relative.items()}
+            for index in group.members - excluded.keys():
+                info = self._cluster.nodes[index]
+                found[index] = {
+                    NODE_RESOURCES_FIT: least_allocated_score(self.demand, info),
+                    BALANCED_ALLOCATION: balanced_score(self.demand, info),
+                    IMAGE_LOCALITY: 0 if self._images is None else image_score(self.demand, info, self._cluster),
+                    **of_group,
+                }
+        return found
 
     def _best(self, group: _Group, excluded: Mapping[int, Rejection]) -> _Entry:
         """Return the entry of the best node of a group that is not excluded, and drop stale entries."""

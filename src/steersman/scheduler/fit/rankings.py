@@ -80,6 +80,12 @@ class Rankings:
             return await self._ranking_of_enough(demand)
         return await self._ranking_of_all(demand)
 
+    async def complete(self, demand: Demand) -> Ranking:
+        """Return a ranking in which all nodes that the demand may name are current; nothing is kept of it."""
+        if demand.named_nodes is not None:
+            return await self._ranking_of_named(demand, demand.named_nodes)
+        return await self._current_ranking_of_all(demand)
+
     def _ranking(self, demand: Demand) -> Ranking:
         topology = Topology(demand, self._cluster)
         for _ in topology.fill():
@@ -143,16 +149,19 @@ class Rankings:
         return True
 
     async def _ranking_of_all(self, demand: Demand) -> Ranking:
-        while True:
-            ranking = self._ranking(demand)
-            await _in_slices(ranking.refresh, range(len(self._cluster.nodes)))
-            if await self._refresh_changed(ranking):
-                break
+        ranking = await self._current_ranking_of_all(demand)
         self._rankings[demand.key] = ranking
         self._used[demand.key] = self._decisions
         while len(self._rankings) > self._max_rankings():
             self._forget(next(iter(self._rankings)))
         return ranking
+
+    async def _current_ranking_of_all(self, demand: Demand) -> Ranking:
+        while True:
+            ranking = self._ranking(demand)
+            await _in_slices(ranking.refresh, range(len(self._cluster.nodes)))
+            if await self._refresh_changed(ranking):
+                return ranking
 
     def _max_rankings(self) -> int:
         """Return the number of rankings that are kept."""

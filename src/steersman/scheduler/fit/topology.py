@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, Final
 
 from msgspec import Struct
@@ -38,6 +39,8 @@ Description = tuple[Part, ...]
 
 Amount = Callable[[Tally], "int | None"]
 """Returns the amount of a tally for a node; None if the node lacks the tally's label."""
+Rule = SpreadConstraint | AffinityTerm | Sequence[AffinityTerm]
+"""Hard rule: a spread constraint, an anti-affinity term of the pod or of another pod, or the required affinity."""
 Least = Callable[[Tally], int]
 Nowhere = Callable[[Tally], bool]
 
@@ -285,18 +288,50 @@ class Topology:
             return KEPT_AWAY
         return None
 
+    def rules(self) -> Iterator[tuple[Rule, Topology]]:
+        """Yield each hard rule with a topology that has no other rule and shares this one's tallies.
+
+        The required affinity terms are one rule, as they hold together.
+        """
+        for spread in self._hard:
+            yield spread.constraint, self._only(_hard=[spread])
+        if self._near:
+            yield self._demand.terms.required_affinity, self._only(_near=self._near)
+        for term, far in zip(self._demand.terms.required_anti_affinity, self._far, strict=True):
+            yield term, self._only(_far=[far])
+        for term, kept_away in zip(self._demand.kept_away_by, self._kept_away, strict=True):
+            yield term, self._only(_kept_away=[kept_away])
+
+    def _only(self, **rules: list[Any]) -> Topology:
+        found = copy(self)
+        for name in ("_hard", "_near", "_far", "_kept_away"):
+            setattr(found, name, rules.get(name, []))
+        return found
+
+    def spread_on(self, info: NodeInfo) -> tuple[int, int] | None:
+        """Return the pods in the node's domain of the first hard constraint, and the least number in any domain that
+        it compares with; None if the node lacks the label.
+        """
+        first = self._hard[0]
+        description = self.describe(info)
+        part = description[first.tally.slot]
+        if part is None:
+            return None
+        found = first.tally.sums.get(part, 0) if isinstance(part, str) else part
+        return found, 0 if first.tally.domains < first.constraint.min_domains else first.tally.least()
+
     # Scores
 
-    def scores(self, groups: Sequence[tuple[Description, int]]) -> Sequence[int]:
-        """Return the weighted scores of groups of feasible nodes, given as descriptions with numbers of nodes."""
-        totals = [0] * len(groups)
+    def scores(self, groups: Sequence[tuple[Description, int]]) -> dict[str, Sequence[int]]:
+        """Return the weighted scores by plugin of groups of feasible nodes, given as descriptions with numbers of
+        nodes.
+        """
+        scores: dict[str, Sequence[int]] = {}
         if self._soft:
-            for index, score in enumerate(self._spread_scores(groups)):
-                totals[index] += 2 * score
+            scores[POD_TOPOLOGY_SPREAD] = [2 * score for score in self._spread_scores(groups)]
         if self._scored:
-            for index, score in enumerate(self._affinity_scores(groups)):
-                totals[index] += 2 * score
-        return totals
+            scores[INTER_POD_AFFINITY] = [2 * score for score in self._affinity_scores(groups)]
+        return scores
 
     def _spread_scores(self, groups: Sequence[tuple[Description, int]]) -> Sequence[int]:
         all_needed = self._demand.spreading.all_keys_needed

@@ -48,9 +48,9 @@ _IN_USE: Final = (
 IN_USE: Final = Rejection(VOLUME_RESTRICTIONS, (_IN_USE,), resolvable=True)
 TOO_MANY: Final = Rejection(NODE_VOLUME_LIMITS, ("node(s) exceed max volume count",), resolvable=True)
 OTHER_ZONE: Final = Rejection(VOLUME_ZONE, ("node(s) had no available volume zone",))
-_NOT_ALLOWED: Final = "node(s) didn't match PersistentVolume's node affinity"
-_NOT_FOUND: Final = "node(s) didn't find available persistent volumes to bind"
-_NO_SPACE: Final = "node(s) did not have enough free storage"
+NOT_ALLOWED: Final = "node(s) didn't match PersistentVolume's node affinity"
+NOT_FOUND: Final = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE: Final = "node(s) did not have enough free storage"
 _NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND: Final = Rejection(VOLUME_BINDING, ("pod has unbound immediate PersistentVolumeClaims",))
 
@@ -167,12 +167,21 @@ class PodVolumes:
 
     def rejection(self, info: NodeInfo) -> Rejection | None:
         """Return the rejection of a node, which may hold other pods hypothetically; None if it fits."""
+        return next(self.rejections(info), None)
+
+    def rejections(self, info: NodeInfo) -> Iterator[Rejection]:
+        """Yield the rejections of a node by all plugins for volumes, in upstream's order."""
         node = info.node
         if node is None:
-            return None
-        return (
-            self._restricted(info) or self._too_many(info, node) or self._unbindable(node) or self._of_other_zone(node)
-        )
+            return
+        if (found := self._restricted(info)) is not None:
+            yield found
+        if (found := self._too_many(info, node)) is not None:
+            yield found
+        if (found := self._unbindable(node)) is not None:
+            yield found
+        if (found := self._of_other_zone(node)) is not None:
+            yield found
 
     def _restricted(self, info: NodeInfo) -> Rejection | None:
         exclusive = [volume for volume in self.pod.spec.volumes if _is_exclusive(volume)]
@@ -243,14 +252,14 @@ class PodVolumes:
                 reasons.append(_NO_VOLUME)
                 break
             if not allows(volume, node.metadata.name, node.metadata.labels):
-                reasons.append(_NOT_ALLOWED)
+                reasons.append(NOT_ALLOWED)
                 break
         provisions: list[PersistentVolumeClaim] = []
         search: list[PersistentVolumeClaim] = []
         for claim in self._delayed:
             selected = claim.metadata.annotations.get(SELECTED_NODE)
             if selected is not None and selected != node.metadata.name:
-                return plan, (*reasons, _NOT_FOUND)
+                return plan, (*reasons, NOT_FOUND)
             (search if selected is None else provisions).append(claim)
         taken: set[str] = set()
         for claim in sorted(search, key=_size):
@@ -271,11 +280,11 @@ class PodVolumes:
     def _provisioning_problem(self, claim: PersistentVolumeClaim, node: Node) -> str:
         storage_class = self._store.classes.get("", storage_class_of(claim))
         if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
-            return _NOT_FOUND
+            return NOT_FOUND
         if not allows_provisioning(storage_class, node):
-            return _NOT_FOUND
+            return NOT_FOUND
         name, provisioner = storage_class.metadata.name, storage_class.provisioner
-        return "" if self._has_capacity(claim, name, provisioner, node) else _NO_SPACE
+        return "" if self._has_capacity(claim, name, provisioner, node) else NO_SPACE
 
     def _has_capacity(self, claim: PersistentVolumeClaim, class_name: str, provisioner: str, node: Node) -> bool:
         driver = self._store.drivers.get("", provisioner)

@@ -18,10 +18,12 @@ from steersman.net.client.dial import DialError, dial, dial_unix, errors_as_go, 
 from steersman.net.client.grpc import CallError, Code, Stream
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health
+from steersman.net.http2 import hpack
 from steersman.net.upgrade import UpgradedConnection
 from steersman.storage.etcd import messages
 from steersman.storage.etcd.messages import MessageError
 from steersman.storage.interface import StorageUnavailable, ValueRefused
+from steersman.tracing.trace import Value, add_event, call_span, current_step, outgoing
 from steersman.work.backoff import Backoff
 from steersman.work.single_flight import SingleFlight
 
@@ -50,8 +52,15 @@ _OTHER_CLUSTER: Final = (
 _NO_WORD: Final = "the member of etcd does not answer"
 _BACKOFF: Final = Backoff(0.05, jitter=1.0)
 _PORT: Final = 2379
+_SIZE: Final = "rpc.message.uncompressed_size"
 _LEADER: Final = {"hasleader": "true"}
 """Metadata with which a member ends a call if it loses its leader, so that the call can continue elsewhere."""
+
+
+def _message_event(kind: str, message: bytes) -> dict[str, Value]:
+    """Return the attributes of the event of a message, as otelgrpc has them."""
+    size = len(message)
+    return {"rpc.message.type": kind, "rpc.message.id": 1, "rpc.message.compressed_size": size, _SIZE: size}
 
 
 class Endpoint:
@@ -132,6 +141,8 @@ class Members:
             try:
                 if connection is None or not connection.has_capacity:
                     connection = await self._connected()
+                if current_step() is not None:
+                    return await self._call_in_span(connection, method, message)
                 return await grpc.call(connection, self._head(method), message)
             except CallError as error:
                 if error.code is Code.UNAVAILABLE and connection is not None and connection is self._connection:
@@ -142,6 +153,19 @@ class Members:
             if failures:
                 await asyncio.sleep(_BACKOFF.wait(failures - 1))
             failures += 1
+
+    async def _call_in_span(self, connection: Http2Connection, method: str, message: bytes) -> bytes:
+        """Call a method with the trace context of the request, and return its answer. Raises CallError."""
+        member = self._endpoint
+        about: dict[str, Value] = {"server.address": member.host, "server.port": member.port}
+        with call_span(method.removeprefix("/"), **about) as opened:
+            fields = b"".join([hpack.field(name, value) for name, value in outgoing()])
+            add_event("message", **_message_event("SENT", message))
+            answer = await grpc.call(connection, self._head(method) + fields, message)
+            add_event("message", **_message_event("RECEIVED", answer))
+            if opened is not None:
+                opened.set("rpc.response.status_code", "OK")
+            return answer
 
     async def stream(
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]

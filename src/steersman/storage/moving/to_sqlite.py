@@ -22,7 +22,7 @@ from steersman.storage.moving.cluster import Cluster
 from steersman.storage.moving.rows import Digest, Moved
 from steersman.storage.moving.to_etcd import Report
 from steersman.storage.sqlite.file import FileLock, complete_replacement, connect, create, is_new, remove
-from steersman.storage.sqlite.log import with_checksum
+from steersman.storage.sqlite.log import insertion, with_checksum
 
 _CACHE_KIB: Final = 4096
 _REPORT_INTERVAL: Final = 5_000
@@ -105,7 +105,7 @@ class _Writer:
             made.append(with_checksum(row))
             self.digest.add(key, each.value)
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", made)
+        self._connection.executemany(insertion(1), made)
         self._connection.execute("COMMIT")
 
     def finish(self) -> None:

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 APPLICATION_ID: Final = 0x53544D4E
 """The text `STMN`, at byte 68 of the file's header."""
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """SQLite's user_version, at byte 60 of the header."""
 _WITHOUT_CHECKSUMS: Final = 1
 """The schema version whose rows have no checksum."""
@@ -41,7 +41,8 @@ FILLED_LIMIT: Final = 64 << 20
 
 _SCHEMA: Final = (
     # One row for every write, with the revision as its rowid. A NULL value is a delete. `expires` is in Unix seconds, 0
-    # for never. `checksum` is that of `checksums.row_checksum`, NULL in rows of a version without checksums.
+    # for never. `checksum` is that of `checksums.row_checksum`, NULL in rows of a version without checksums. `record` is
+    # that of `origins.encode_record`, NULL in rows that were written without history.
     """CREATE TABLE log (
         revision INTEGER PRIMARY KEY,
         key TEXT NOT NULL,
@@ -49,7 +50,8 @@ _SCHEMA: Final = (
         create_revision INTEGER NOT NULL,
         prev_revision INTEGER NOT NULL,
         expires INTEGER NOT NULL,
-        checksum INTEGER
+        checksum INTEGER,
+        record TEXT
     )""",
     "CREATE INDEX log_key ON log (key, revision)",
     "CREATE INDEX log_expires ON log (expires) WHERE expires > 0",
@@ -143,16 +145,20 @@ def upgrade(connection: sqlite3.Connection, *, fills: bool) -> None:
 
     Raises sqlite3.Error.
     """
-    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == SCHEMA_VERSION:
         return
     connection.create_function("row_checksum", 6, lambda *row: with_checksum(row)[6], deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute("ALTER TABLE log ADD COLUMN checksum INTEGER")
-        if fills:
-            connection.execute(
-                "UPDATE log SET checksum = row_checksum(revision, key, value, create_revision, prev_revision, expires)"
-            )
+        if version == _WITHOUT_CHECKSUMS:
+            connection.execute("ALTER TABLE log ADD COLUMN checksum INTEGER")
+            if fills:
+                connection.execute(
+                    "UPDATE log SET checksum = "
+                    "row_checksum(revision, key, value, create_revision, prev_revision, expires)"
+                )
+        connection.execute("ALTER TABLE log ADD COLUMN record TEXT")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -399,13 +405,14 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
 
 @cache
 def _expected_schema() -> dict[tuple[str, str], set[str]]:
-    """Return the possible definitions of each table and index, with and without checksums."""
+    """Return the possible definitions of each table and index: in all versions of the schema."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         for statement in _SCHEMA:
             connection.execute(statement)
         made = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
     texts = {(kind, name): _squeezed(sql) for kind, name, sql in made}
-    return {each: {text, text.replace(",checksumINTEGER)", ")")} for each, text in texts.items()}
+    older = ("", ",recordTEXT", ",checksumINTEGER,recordTEXT")
+    return {each: {text.replace(f"{added})", ")") for added in older} for each, text in texts.items()}
 
 
 def _squeezed(sql: str | None) -> str:

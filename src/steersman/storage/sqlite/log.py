@@ -45,8 +45,8 @@ class Log:
         self._joined_is_exact = self._joins_exactly(connection)
         self._current: dict[int, str] = {}
         """Statements of `current` by the number of keys, so that their text is not made for each batch."""
-        self._inserts: dict[int, str] = {}
-        """The statements of `append` by the number of rows."""
+        self._inserts: dict[tuple[int, bool], str] = {}
+        """The statements of `append` by the number of rows, without and with records."""
 
     @staticmethod
     def _joins_exactly(connection: sqlite3.Connection) -> bool:
@@ -106,27 +106,33 @@ class Log:
             WHERE l.value IS NOT NULL"""
         return statement
 
-    def append(self, rows: Sequence[Row]) -> None:
-        """Commit rows, all or none."""
+    def append(self, rows: Sequence[Row], records: Sequence[str] | None = None) -> None:
+        """Commit rows, all or none, each with its record if there are any."""
         if len(rows) <= ROWS_PER_STATEMENT:
-            self._insert(rows)
+            self._insert(rows, records)
             return
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             for index in range(0, len(rows), ROWS_PER_STATEMENT):
-                self._insert(rows[index : index + ROWS_PER_STATEMENT])
+                end = index + ROWS_PER_STATEMENT
+                self._insert(rows[index:end], records and records[index:end])
             self.connection.execute("COMMIT")
         except BaseException:
             self.rollback()
             raise
 
-    def _insert(self, rows: Sequence[Row]) -> None:
-        count = len(rows)
-        statement = self._inserts.get(count)
+    def _insert(self, rows: Sequence[Row], records: Sequence[str] | None) -> None:
+        form = (len(rows), records is not None)
+        statement = self._inserts.get(form)
         if statement is None:
-            places = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * count)
-            self._inserts[count] = statement = f"INSERT INTO log VALUES {places}"
-        self.connection.execute(statement, [column for row in rows for column in with_checksum(row)])
+            self._inserts[form] = statement = insertion(len(rows), with_records=records is not None)
+        if records is None:
+            columns: list[object] = [column for row in rows for column in with_checksum(row)]
+        else:
+            columns = [
+                column for row, record in zip(rows, records, strict=True) for column in (*with_checksum(row), record)
+            ]
+        self.connection.execute(statement, columns)
 
     def rollback(self) -> None:
         """Roll back a failed transaction, unless SQLite has done so itself."""
@@ -333,6 +339,13 @@ def _events(numbers: str | None, keys: bytes, values: bytes, previous_values: by
         events.append(Event(revision, key, current, previous))
     _check_ends(key_offset, keys, offset, values)
     return events
+
+
+def insertion(count: int, *, with_records: bool = False) -> str:
+    """Return the statement that inserts `count` rows with checksums, each with its record if `with_records`."""
+    columns = "revision, key, value, create_revision, prev_revision, expires, checksum"
+    values = "(?, ?, ?, ?, ?, ?, ?, ?)" if with_records else "(?, ?, ?, ?, ?, ?, ?)"
+    return f"INSERT INTO log ({columns}{', record' if with_records else ''}) VALUES {', '.join([values] * count)}"
 
 
 def with_checksum(row: Row) -> tuple[int, str, bytes | None, int, int, int, int]:

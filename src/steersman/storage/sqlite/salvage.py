@@ -31,7 +31,7 @@ from steersman.storage.sqlite.file import (
     remove,
     without_history,
 )
-from steersman.storage.sqlite.log import Log, Row, check_row, with_checksum
+from steersman.storage.sqlite.log import Log, Row, check_row, insertion, with_checksum
 
 BUMP: Final = 1_000_000
 """The number of revisions that are skipped if the newest revision is unknown."""
@@ -218,7 +218,7 @@ def _copy_rows(source: Path, draft: Path) -> list[str]:
             if isinstance(row, str):
                 lost.append(row)
             else:
-                new.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", with_checksum(row))
+                new.execute(insertion(1), with_checksum(row))
         with contextlib.suppress(sqlite3.DatabaseError, TypeError):
             compacted = old.execute("SELECT compact_revision FROM meta").fetchone()[0]
             new.execute("UPDATE meta SET compact_revision = ?", (int(compacted),))

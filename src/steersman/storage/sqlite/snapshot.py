@@ -26,6 +26,7 @@ from steersman.storage.sqlite.file import (
     without_history,
 )
 from steersman.storage.sqlite.log import Log
+from steersman.storage.sqlite.past_writes import revision_at
 from steersman.storage.sqlite.salvage import BUMP, replace_damaged
 
 _REPLACED: Final = ".replaced"
@@ -50,13 +51,8 @@ def save(file: Path, target: Path) -> Snapshot:
     if target.exists() and target.samefile(file):
         raise StorageFormatError(f"{target} is what is to be saved: a snapshot needs a name of its own")
     draft = target.with_name(target.name + ".part")
-    remove(draft)
-    # SQLite also writes into an empty file, which has the right permissions from the start.
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
-        _check_log(file)
-        with _opened(file, "ro") as source:
-            source.execute("VACUUM INTO ?", (str(draft),))
+        _copy(file, draft)
         revision = _verified(draft)
         made = Snapshot(revision, draft.stat().st_size, _digest(draft))
         with draft.open("rb") as written:
@@ -119,6 +115,66 @@ def restore(
     finally:
         remove(draft)
         lock.release()
+
+
+def fork(file: Path, target: Path, *, revision: int = 0, seconds: float = 0.0) -> Snapshot:
+    """Create the file `target` with the content of `file`, which a server may have open, as of a revision or Unix time.
+
+    It has the history up to then. Until it is complete, `target` does not exist. Raises StorageFormatError for an
+    existing target, and a point that is not in history; StorageLocked, StorageUnavailable, OSError.
+    """
+    if is_new(file):
+        raise StorageFormatError(f"{file} is not there (etcd is forked by its own snapshots)")
+    lock = FileLock(target)
+    draft = target.with_name(target.name + ".restoring")
+    try:
+        complete_replacement(target)
+        if not is_new(target):
+            raise StorageFormatError(f"{target} already exists; nothing was forked")
+        _copy(file, draft)
+        _verified(draft)
+        reached = _cut(draft, revision, seconds)
+        with draft.open("rb") as made:
+            os.fsync(made.fileno())
+        draft.rename(target)
+        sync_folder(target.parent)
+        return Snapshot(reached, target.stat().st_size, _digest(target))
+    except sqlite3.Error as error:
+        raise StorageUnavailable(f"{file} cannot be forked: {error}") from error
+    finally:
+        remove(draft)
+        lock.release()
+
+
+def _cut(draft: Path, revision: int, seconds: float) -> int:
+    """Remove the writes after a revision or time from a copied file; return its newest revision. Raises
+    StorageFormatError.
+    """
+    with _opened(draft, "rw") as connection:
+        upgrade(connection, fills=True)
+        log = Log(connection)
+        newest, compact, _ = log.revisions()
+        wanted = revision or revision_at(log, seconds)
+        if not wanted:
+            raise StorageFormatError("nobody knows the revision at that time; history has no write of it")
+        if wanted < compact:
+            raise StorageFormatError(f"revision {wanted} is older than history, which begins at {compact}")
+        if wanted > newest:
+            raise StorageFormatError(f"revision {wanted} is in the future of {newest}")
+        connection.execute("DELETE FROM log WHERE revision > ?", (wanted,))
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return wanted
+
+
+def _copy(file: Path, draft: Path) -> None:
+    """Copy a file of one moment to a new file with the right permissions."""
+    remove(draft)
+    # SQLite also writes into an empty file.
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    _check_log(file)
+    with _opened(file, "ro") as source:
+        source.execute("VACUUM INTO ?", (str(draft),))
 
 
 def _opened(path: Path, mode: str) -> contextlib.closing[sqlite3.Connection]:

@@ -18,6 +18,7 @@ from steersman.machinery.values import times
 from steersman.storage.dispatch import Registration
 from steersman.storage.dispatching import CLOSED, WritingStorage
 from steersman.storage.interface import (
+    Changes,
     Compacted,
     Conflict,
     Event,
@@ -31,8 +32,10 @@ from steersman.storage.interface import (
     ValueRefused,
     Waiter,
 )
-from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
-from steersman.storage.sqlite import compaction
+from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background, Compactor
+from steersman.storage.origins import NO_ORIGIN, current_origin
+from steersman.storage.retention import ROW_OVERHEAD, History, Retention
+from steersman.storage.sqlite import compaction, past_writes
 from steersman.storage.sqlite.checkpoint import Checkpointer, pages_of
 from steersman.storage.sqlite.file import FileLock, advice, connect, is_new, keep_log, prepare
 from steersman.storage.sqlite.file_identity import FileGone, FileIdentity
@@ -55,6 +58,8 @@ _WAL_PAGES: Final = 4000
 _WAL_BYTES_KEPT: Final = 16 << 20
 """The size to which the log is truncated if readers made it longer."""
 _EXPIRED_AT_ONCE: Final = 500
+_RETENTION_INTERVAL: Final = 1.0
+"""Seconds between compactions of a store that keeps history within bounds."""
 _FATAL: Final = frozenset({"SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"})
 """After these errors the content of the disk is unknown: the kernel may have dropped pages that it never writes again.
 """
@@ -94,6 +99,7 @@ class SQLiteStorage(WritingStorage):
         loop: asyncio.AbstractEventLoop,
         *,
         durable: bool,
+        retention: Retention | None = None,
     ) -> None:
         self._path = path
         self._lock = lock
@@ -104,7 +110,12 @@ class SQLiteStorage(WritingStorage):
         """Context of the server, in which events are delivered: the writer's thread has none."""
         revision, self._compact_revision, _ = log.revisions()
         super().__init__(revision)
-        self._writer = Writer(log, self._revision, clock)
+        self._history = None if retention is None else History(retention)
+        """The account of history; None without a retention, when no records are stored."""
+        self._unaccounted = revision
+        """The newest revision of the file when it was opened, 0 once its history is in the account."""
+        self.keeps_records = retention is not None
+        self._writer = Writer(log, revision, clock, keeps_records=self.keeps_records)
         self._place = FileIdentity(path)
         self._checkpointer = Checkpointer(path, log.connection, self._writer.post, durable=durable)
         self._readers = Readers(path, threads=_READER_THREADS, cache_kib=_READER_CACHE_KIB)
@@ -126,13 +137,15 @@ class SQLiteStorage(WritingStorage):
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
         durable: bool = True,
+        retention: Retention | None = None,
         clock: Callable[[], float] = times.steady_unix_now,
     ) -> SQLiteStorage:
         """Open the file at `path`, creating it (but not its directory) if it does not exist.
 
         Intervals are in seconds; 0 disables a background task. `quota_bytes` limits the file (0: no limit); a write
         that needs more raises StorageUnavailable. A store that is not `durable` may lose its last writes, or the file,
-        in a power cut, but not with its process. `clock` returns the Unix time by which leases are measured. Raises
+        in a power cut, but not with its process. With a `retention` each write is stored with its time and origin, and
+        compaction keeps history within these bounds, whatever its interval. `clock` returns the Unix time. Raises
         StorageLocked, StorageFormatError, StorageUnavailable if SQLite cannot open the file, OSError.
         """
         opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes, durable=durable))
@@ -141,11 +154,19 @@ class SQLiteStorage(WritingStorage):
         except asyncio.CancelledError:
             opening.add_done_callback(_abandon)
             raise
-        storage = cls(opened.path, opened.lock, opened.log, clock, asyncio.get_running_loop(), durable=durable)
+        storage = cls(
+            opened.path,
+            opened.lock,
+            opened.log,
+            clock,
+            asyncio.get_running_loop(),
+            durable=durable,
+            retention=retention,
+        )
         storage._background.start(
-            storage,
+            Compactor(storage).tick if retention is None else storage.keep_history,
             storage.expire_leases,
-            compaction_interval=compaction_interval,
+            compaction_interval=compaction_interval if retention is None else _RETENTION_INTERVAL,
             lease_interval=lease_interval,
         )
         if not opened.checked:
@@ -176,7 +197,8 @@ class SQLiteStorage(WritingStorage):
             if self._closed is None:
                 self.refusals.writes.refused(refused)
             raise refused
-        self._pending.append(Write(key, value, expected_revision, ttl, waiter))
+        origin = NO_ORIGIN if self._history is None else current_origin()
+        self._pending.append(Write(key, value, expected_revision, ttl, waiter, origin=origin))
         if not self._committing and not self._flush_scheduled:
             self._flush_scheduled = True
             self._idle.clear()
@@ -217,6 +239,8 @@ class SQLiteStorage(WritingStorage):
             self._dispatcher.dispatch(events)
             self._revision = events[-1].revision
             self._progress.reached(self._revision)
+            if self._history is not None:
+                self._history.add(self._revision, self._clock(), _replaced_bytes(events))
             if self.refusals.writes.ongoing:
                 self.refusals.writes.accepted()
         for write in batch:
@@ -322,7 +346,29 @@ class SQLiteStorage(WritingStorage):
                 break
             page = next_page(page, size)
 
+    async def history(self, prefix: str, *, is_key: bool = False, before: int = 0, limit: int) -> Changes:
+        """Return a page of writes, read in a thread. Raises StorageUnavailable."""
+        self._check_open()
+        return await self._on_reader(lambda log: past_writes.history(log, prefix, before, limit, is_key=is_key))
+
+    async def revision_at(self, seconds: float) -> int:
+        """Return the newest revision by a Unix time, read in a thread. Raises StorageUnavailable."""
+        self._check_open()
+        return await self._on_reader(lambda log: past_writes.revision_at(log, seconds))
+
     # Maintenance
+
+    async def keep_history(self) -> None:
+        """Compact history to its bounds, after an account of the history that was in the file when it was opened."""
+        history = self._history
+        assert history is not None
+        now = self._clock()
+        if self._unaccounted:
+            history.prepend(await self._on_reader(lambda log: list(past_writes.spans(log, self._unaccounted, now))))
+            self._unaccounted = 0
+        target = history.cut(now)
+        if target > self._compact_revision:
+            await self.compact(target)
 
     async def compact(self, revision: int) -> None:
         """Remove old rows and free pages, in slices between which others write.
@@ -407,6 +453,11 @@ class SQLiteStorage(WritingStorage):
         self._readers.stop()
         self._log.connection.close()
         self._lock.release()
+
+
+def _replaced_bytes(events: Sequence[Event]) -> int:
+    """Return the bytes that these writes add to history: the values that they replaced, with their rows."""
+    return sum([ROW_OVERHEAD + (len(event.previous.value) if event.previous else 0) for event in events])
 
 
 def _fault(error: Exception) -> str:

@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from msgspec import Struct
 
 from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue, StorageDamaged, Waiter
+from steersman.storage.origins import NO_ORIGIN, Origin, encode_record
 from steersman.storage.sqlite.log import Log, Row
 
 
@@ -28,6 +29,7 @@ class Write(Struct):
     ttl: int
     waiter: Waiter
     outcome: Event | Exception | None = None
+    origin: Origin = NO_ORIGIN
 
 
 def decide(
@@ -80,8 +82,9 @@ def tell(
 class Writer:
     """The owner of the writing connection and the newest revision; it runs jobs in sequence on its thread."""
 
-    def __init__(self, log: Log, revision: int, clock: Callable[[], float]) -> None:
+    def __init__(self, log: Log, revision: int, clock: Callable[[], float], *, keeps_records: bool = False) -> None:
         self._log = log
+        self._keeps_records = keeps_records
         self._revision = revision
         self._clock = clock
         self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
@@ -98,9 +101,14 @@ class Writer:
         Raises sqlite3.Error, and then nothing was written.
         """
         held, damaged = self._log.current(list({write.key: None for write in batch}))
-        rows = decide(batch, held, damaged, self._revision, self._clock())
+        now = self._clock()
+        rows = decide(batch, held, damaged, self._revision, now)
         if rows:
-            self._log.append(rows)
+            if self._keeps_records:
+                records = [encode_record(now, write.origin) for write in batch if type(write.outcome) is Event]
+                self._log.append(rows, records)
+            else:
+                self._log.append(rows)
             self._revision = rows[-1][0]
         return [write.outcome for write in batch if type(write.outcome) is Event]
 

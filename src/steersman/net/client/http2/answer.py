@@ -131,6 +131,8 @@ class ClientStream(ABC):
 class Http2Answer(ClientStream, Answer):
     """A stream whose body is read by a caller."""
 
+    version = "2"
+
     def __init__(self, connection: Carrier, stream_id: int, window: int, *, head_only: bool) -> None:
         Answer.__init__(self)
         ClientStream.__init__(self, connection, stream_id, window)

@@ -1,0 +1,1 @@
+"""`steersman history`, `diff` and `fork`: what changed, when and by whom."""

@@ -1,0 +1,1 @@
+"""Plans of manifests: the nodes that their pods would get, and the pods that they would push out."""

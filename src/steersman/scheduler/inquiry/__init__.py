@@ -1,0 +1,1 @@
+"""Questions to the scheduler without a decision: verdicts of all plugins, scores, and decisions on a copy of a cluster."""

@@ -1,0 +1,1 @@
+"""Paths below /debug/history: the stored writes of an object or a collection, and objects at a past revision."""

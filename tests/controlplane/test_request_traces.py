@@ -1,0 +1,280 @@
+"""/debug/requests of a whole server: which requests are traced, their steps, filters, bounds and rights."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.endpoints.query import NO_QUERY
+from steersman.server.request_paths import MOST_STREAMS, RequestStream, matcher
+from steersman.server.request_traces import KEPT, LINGER, RequestTraces
+from steersman.testing import Client
+from steersman.tracing.readers import Readers
+from steersman.tracing.trace import OWN
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+ClientOf = Callable[..., Client]
+StartControlPlane = Callable[..., Awaitable[ControlPlane]]
+
+
+@pytest.fixture
+async def client(start_control_plane: StartControlPlane, client_of: ClientOf) -> Client:
+    return client_of(await start_control_plane())
+
+
+async def recent(client: Client, query: str = "") -> list[dict[str, Any]]:
+    answer = await client.get(f"/debug/requests{query}")
+    assert answer.status == 200, answer.body
+    found: list[dict[str, Any]] = answer.json()["requests"]
+    return found
+
+
+async def traced(client: Client, query: str) -> dict[str, Any]:
+    """Return the newest request that the filters match, with its steps."""
+    newest = (await recent(client, query))[-1]
+    found: dict[str, Any] = (await client.get(f"/debug/requests/{newest['id']}")).json()
+    return found
+
+
+def step(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the first step of this name, at any depth."""
+    waiting = [*found["steps"]]
+    while waiting:
+        each: dict[str, Any] = waiting.pop(0)
+        if each["name"] == name:
+            return each
+        waiting[:0] = each.get("steps", ())
+    raise AssertionError(f"{name} is not among {[each['name'] for each in found['steps']]}")
+
+
+async def test_requests_are_kept_only_after_somebody_has_read(client: Client) -> None:
+    await client.get(CONFIG_MAPS)
+    assert await recent(client) == []
+    await client.get(CONFIG_MAPS, **{"user-agent": "probe/1"})
+    (found,) = await recent(client)
+    shown = ("verb", "method", "path", "resource", "namespace", "user", "userAgent", "code")
+    assert {name: found[name] for name in shown} == {
+        "verb": "list",
+        "method": "GET",
+        "path": CONFIG_MAPS,
+        "resource": "configmaps",
+        "namespace": "default",
+        "user": "admin",
+        "userAgent": "probe/1",
+        "code": 200,
+    }
+    assert found["bytes"] > 0
+    assert found["milliseconds"] > 0
+
+
+async def test_a_creation_tells_each_step_and_what_plugins_changed_but_no_value(client: Client) -> None:
+    await recent(client)
+    secret = {"metadata": {"name": "s"}, "stringData": {"key": "topsecret"}}
+    assert (await client.post("/api/v1/namespaces/default/secrets", secret)).status == 201
+    found = await traced(client, "?verb=create&resource=secrets")
+    names = [each["name"] for each in found["steps"]]
+    assert names[0] == "reception"
+    assert names[-6:] == [
+        "authentication",
+        "audit",
+        "constrainedimpersonation",
+        "priorityandfairness",
+        "authorization",
+        "Create",
+    ]
+    assert found["name"] == "s"
+    assert step(found, "authentication")["attributes"]["user"] == "admin"
+    assert step(found, "authorization")["attributes"]["decision"] == "allow"
+    assert step(found, "priorityandfairness")["attributes"]["priorityLevel"] == "exempt"
+    stored = step(found, "Create etcd3")
+    assert stored["attributes"]["key"] == "/secrets/default/s"
+    assert [each["name"] for each in stored["events"]] == ["About to Encode", "Encode succeeded", "Txn call succeeded"]
+    assert "topsecret" not in json.dumps(found)
+
+    await client.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert (await client.post("/api/v1/namespaces/default/pods", pod)).status == 201
+    priority = step(await traced(client, "?verb=create&resource=pods"), "admission Priority")
+    assert priority["attributes"] == {"phase": "admit", "changed": "spec.priority spec.preemptionPolicy"}
+
+
+async def test_a_refused_request_tells_who_refused_it(
+    start_control_plane: StartControlPlane, client_of: ClientOf
+) -> None:
+    plane = await start_control_plane()
+    admin, alice = client_of(plane), client_of(plane, "alice")
+    await recent(admin)
+    assert (await alice.get(CONFIG_MAPS)).status == 403
+    assert (await alice.get("/debug/requests")).status == 403
+    found = await traced(admin, "?user=alice&failed=true")
+    assert found["code"] == 403
+    assert step(found, "authorization")["attributes"]["decision"] == "no opinion"
+
+
+async def test_an_update_tells_its_revision_and_a_conflict_its_reason(client: Client) -> None:
+    await recent(client)
+    await client.post(CONFIG_MAPS, {"metadata": {"name": "c"}})
+    changed = (await client.put(f"{CONFIG_MAPS}/c", {"metadata": {"name": "c"}, "data": {"a": "b"}})).json()
+    update = step(await traced(client, "?verb=update"), "GuaranteedUpdate etcd3")
+    assert str(update["attributes"]["revision"]) == changed["metadata"]["resourceVersion"]
+    stale = {"metadata": {"name": "c", "resourceVersion": "1"}}
+    assert (await client.put(f"{CONFIG_MAPS}/c", stale)).status == 409
+    update = step(await traced(client, "?verb=update&code=409"), "GuaranteedUpdate etcd3")
+    assert update["attributes"]["error"] == "Conflict"
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("?user=admin", 3),
+        ("?user=nobody", 0),
+        ("?verb=list", 1),
+        ("?resource=configmaps", 3),
+        ("?resource=configmaps/status", 0),
+        ("?namespace=default&verb=get", 2),
+        ("?userAgent=mine", 1),
+        ("?code=404", 1),
+        ("?code=4xx", 1),
+        ("?code=2xx", 2),
+        ("?failed=true", 1),
+        ("?slow=10m", 0),
+        ("?slow=1ns", 3),
+    ],
+)
+async def test_filters(client: Client, query: str, count: int) -> None:
+    await client.post(CONFIG_MAPS, {"metadata": {"name": "c"}})
+    await recent(client)
+    await client.get(CONFIG_MAPS)
+    await client.get(f"{CONFIG_MAPS}/c", **{"user-agent": "kubectl of mine"})
+    await client.get(f"{CONFIG_MAPS}/absent")
+    assert len(await recent(client, query)) == count
+
+
+@pytest.mark.parametrize("query", ["?code=4x", "?code=abc", "?slow=5", "?slow=" + "1" * 1000, "?code=%F0%9F%98%80xx"])
+async def test_malformed_filters_are_refused(client: Client, query: str) -> None:
+    assert (await client.get(f"/debug/requests{query}")).status == 400
+
+
+async def test_an_id_is_found_by_its_end_and_an_unknown_one_is_404(client: Client) -> None:
+    await recent(client)
+    await client.get(CONFIG_MAPS, **{"audit-id": "chosen-by-the-client"})
+    assert (await client.get("/debug/requests/by-the-client")).json()["id"] == "chosen-by-the-client"
+    assert (await client.get("/debug/requests/unknown")).status == 404
+
+
+async def test_a_stream_has_a_line_for_each_request_at_its_end(client: Client) -> None:
+    response = await client.open("GET", "/debug/requests?watch=true&verb=get&resource=configmaps")
+    pieces = aiter(response)
+    await client.get(f"{CONFIG_MAPS}/absent")
+    await client.get(CONFIG_MAPS)
+    line = json.loads(await anext(pieces))
+    assert (line["verb"], line["name"], line["code"]) == ("get", "absent", 404)
+    await response.aclose()
+
+
+async def test_streams_are_limited(client: Client) -> None:
+    opened = [await client.open("GET", "/debug/requests?watch=true") for _ in range(MOST_STREAMS)]
+    assert (await client.get("/debug/requests?watch=true")).status == 429
+    for each in opened:
+        await each.aclose()
+
+
+def ended(readers: Readers, path: str = "/") -> None:
+    trace = readers.begin("GET", {})
+    assert trace is not None
+    trace.facts = {"path": path}
+    readers.end(trace)
+
+
+async def test_the_ring_is_bounded_by_requests_and_by_their_steps() -> None:
+    readers = Readers()
+    traces = RequestTraces(readers, always=True)
+    for _ in range(KEPT + 10):
+        ended(readers)
+    assert len(traces.recent()) == KEPT
+    for _ in range(30):
+        trace = readers.begin("GET", {})
+        assert trace is not None
+        trace.facts = {"path": "/"}
+        for _ in range(900):
+            trace.open(trace.root, "step", {}, scope=OWN)
+        readers.end(trace)
+    kept = traces.recent()
+    assert len(kept) < 30
+    assert sum(len(each.steps) for each in kept) <= 20_000
+
+
+async def test_requests_of_readers_are_not_kept() -> None:
+    readers = Readers()
+    traces = RequestTraces(readers, always=True)
+    ended(readers, "/debug/requests/x")
+    assert traces.recent() == []
+
+
+async def test_tracing_ends_a_minute_after_the_last_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = Readers()
+    traces = RequestTraces(readers)
+    assert readers.begin("GET", {}) is None
+    later: list[tuple[float, Callable[[], None]]] = []
+
+    class Timer:
+        def cancel(self) -> None:
+            later.clear()
+
+    def call_later(after: float, call: Callable[[], None]) -> Timer:
+        later.append((after, call))
+        return Timer()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
+    leave = traces.subscribe(lambda trace: None)
+    ended(readers)
+    later[0][1]()
+    assert len(traces.recent()) == 1, "a subscriber keeps them"
+    leave()
+    ((after, rest),) = later
+    assert after == LINGER
+    rest()
+    assert readers.begin("GET", {}) is None
+
+
+async def test_a_slow_reader_is_told_how_many_requests_it_has_missed(plane_with_stream: Any) -> None:
+    server, writer, stream = plane_with_stream
+    writer.buffered = 2 << 20
+    ended(server.traces)
+    writer.buffered = 0
+    ended(server.traces, "/healthz")
+    stream.finish()
+    lines = [json.loads(each) for each in b"".join(writer.written).splitlines()]
+    assert lines[0] == {"dropped": 1}
+    assert lines[1]["path"] == "/healthz"
+
+
+class Writer:
+    """The open body of a stream whose client reads nothing."""
+
+    def __init__(self) -> None:
+        self.buffered = 0
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture
+async def plane_with_stream(start_control_plane: StartControlPlane) -> Any:
+    plane: ControlPlane = await start_control_plane()
+    server = plane.server
+    assert server is not None
+    writer = Writer()
+    stream = RequestStream(server, RequestTraces(server.traces), matcher(NO_QUERY))
+    stream.start(writer)  # type: ignore[arg-type]
+    yield server, writer, stream
+    stream.closed()
