@@ -18,17 +18,17 @@ async def steps_of_creation(client: Client, code: int) -> dict[str, list[dict[st
     return {each["name"]: each.get("steps", []) for each in handler["steps"]} | {"": handler["steps"]}
 
 
-async def test_each_policy_has_a_step_with_its_binding_and_verdict(client: Client) -> None:
-    await enforce(client, "refuses", validating("true", "false"))
-    steps = await steps_of_creation(client, 422)
+async def test_each_policy_has_a_step_with_its_binding_and_verdict(own_client: Client) -> None:
+    await enforce(own_client, "refuses", validating("true", "false"))
+    steps = await steps_of_creation(own_client, 422)
     (policy,) = steps["admission ValidatingAdmissionPolicy"]
     assert policy["name"] == "policy refuses"
     assert policy["attributes"] == {"binding": "refuses-0", "verdict": "Deny (validation 1)"}
 
 
-async def test_a_mutating_policy_has_a_step_and_its_plugin_the_paths_that_it_has_changed(client: Client) -> None:
-    await enforce(client, "adds", applying("Object{data: {'x': 'y'}}"))
-    steps = await steps_of_creation(client, 201)
+async def test_a_mutating_policy_has_a_step_and_its_plugin_the_paths_that_it_has_changed(own_client: Client) -> None:
+    await enforce(own_client, "adds", applying("Object{data: {'x': 'y'}}"))
+    steps = await steps_of_creation(own_client, 201)
     (policy,) = steps["admission MutatingAdmissionPolicy"]
     assert policy["name"] == "policy adds"
     assert policy["attributes"] == {"binding": "adds-0"}
