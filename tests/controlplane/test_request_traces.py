@@ -147,6 +147,7 @@ async def test_lines_tell_writes_without_a_change_and_lists_with_a_limit_or_a_se
         ("?user=admin", 3),
         ("?user=nobody", 0),
         ("?verb=list", 1),
+        ("?verb=list,get", 3),
         ("?resource=configmaps", 3),
         ("?resource=configmaps/status", 0),
         ("?namespace=default&verb=get", 2),

@@ -163,9 +163,11 @@ class RequestStream:
 def matcher(query: Query) -> Matches:
     """Return the condition of the filters in a query. Raises StatusError 400 for a malformed one."""
     given: list[Matches] = []
-    for name in ("user", "verb", "namespace"):
+    for name in ("user", "namespace"):
         if wanted := query.get(name, ""):
             given.append(partial(_has, name, wanted))
+    if wanted := query.get("verb", ""):
+        given.append(partial(_has_one, "verb", frozenset(wanted.split(","))))
     if wanted := query.get("resource", ""):
         resource, _, subresource = wanted.partition("/")
         given.append(partial(_has, "resource", resource))
@@ -184,6 +186,10 @@ def matcher(query: Query) -> Matches:
 
 def _has(fact: str, wanted: str, found: dict[str, Any]) -> bool:
     return bool(found[fact] == wanted)
+
+
+def _has_one(fact: str, wanted: frozenset[str], found: dict[str, Any]) -> bool:
+    return found[fact] in wanted
 
 
 def _contains(wanted: str, found: dict[str, Any]) -> bool:
