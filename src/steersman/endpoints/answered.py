@@ -155,7 +155,7 @@ def _about_user(user: UserInfo | None) -> dict[str, Any]:
 
 
 def answered(
-    trace: Trace, fairness: Fairness | None, request: Request, code: int, size: int | None, reads_spans: bool
+    fairness: Fairness | None, request: Request, code: int, size: int | None, reads_spans: bool
 ) -> AnsweredRequest:
     """Return the facts about an answered request. Every request passes here while traces are read: this code avoids
     calls where it can.
