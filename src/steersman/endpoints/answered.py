@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from steersman.authentication.user import ANONYMOUS
 from steersman.endpoints.request import Request
-from steersman.endpoints.spans import TRACE_FIELDS, protocol_of, scope_of, storage_key
+from steersman.endpoints.spans import PROTOCOLS, TRACE_FIELDS, scope_of, storage_key
 from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.net.message import Peer
@@ -100,7 +100,7 @@ class AnsweredRequest(Struct, gc=False):
             "user": name,
             "userAgent": self.user_agent,
             "sourceIP": self.peer.host,
-            "protocol": protocol_of(self.version),
+            "protocol": PROTOCOLS.get(self.version, self.version),
             "code": self.code,
             "bytes": self.size,
         }

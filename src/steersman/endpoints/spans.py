@@ -28,8 +28,8 @@ from steersman.tracing.trace import (
 
 R = TypeVar("R")
 
-_PROTOCOLS: Final = {"2": "HTTP/2.0", "1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
-
+PROTOCOLS: Final = {"2": "HTTP/2.0", "1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
+"""Protocols as Go names them, by version."""
 
 TRACE_FIELDS: Final[Pairs] = (
     ("accept", "accept"),
@@ -76,11 +76,6 @@ ABOUT_TO_PATCH: Final = OuterEvent("About to apply patch", "Patch")
 ABOUT_TO_ADMIT: Final = OuterEvent("About to check admission control", "Patch")
 DECODE: Final = StepKind("decode", before=("About to convert to expected version",), after=("Conversion done",))
 """Decoding of a body."""
-
-
-def protocol_of(version: str) -> str:
-    """Return the protocol as Go names it."""
-    return _PROTOCOLS.get(version, version)
 
 
 def scope_of(action: Action) -> str:

@@ -47,6 +47,8 @@ MOST_STREAMS: Final = 16
 _LONGEST: Final = 64
 """Most characters of a duration or a code."""
 
+_ENCODER: Final = msgspec.json.Encoder()
+
 Matches = Callable[[dict[str, Any]], bool]
 """Condition about the summary of a request."""
 
@@ -150,13 +152,13 @@ class RequestStream:
         """Write the lines of some waiting requests; return True if there are more."""
         waiting, matches = self._waiting, self._matches
         found = [summary(waiting.popleft()) for _ in range(min(len(waiting), _AT_ONCE))]
-        lines: list[bytes] = []
+        if matches is not _every:
+            found = [each for each in found if matches(each)]
         if self._dropped:
-            lines.append(_line({"dropped": self._dropped}))
+            found.insert(0, {"dropped": self._dropped})
             self._dropped = 0
-        lines += [_line(each) for each in found if matches(each)]
-        if self._writer is not None and lines:
-            self._writer.write(b"".join(lines))
+        if self._writer is not None and found:
+            self._writer.write(_lines(found))
         return bool(waiting)
 
 
@@ -181,7 +183,11 @@ def matcher(query: Query) -> Matches:
         given.append(partial(_takes, _seconds(wanted)))
     if query.get("failed") in ("true", "1"):
         given.append(_failed)
-    return lambda found: all(each(found) for each in given)
+    return (lambda found: all(each(found) for each in given)) if given else _every
+
+
+def _every(_: dict[str, Any]) -> bool:
+    return True
 
 
 def _has(fact: str, wanted: str, found: dict[str, Any]) -> bool:
@@ -219,6 +225,14 @@ def _seconds(text: str) -> float:
         return parse_duration(text) / 1e9
     except DurationError:
         raise bad_request(f"slow must be a duration such as 50ms: {text[:_LONGEST]!r}") from None
+
+
+def _lines(found: list[dict[str, Any]]) -> bytes:
+    """Return one line of JSON for each."""
+    try:
+        return _ENCODER.encode_lines(found)
+    except UnicodeEncodeError:
+        return b"".join(map(_line, found))
 
 
 def _line(found: dict[str, Any]) -> bytes:
