@@ -225,6 +225,32 @@ async def nodes(cluster: Running, count: int) -> Figures:
     return Figures(time.monotonic() - cluster.began, cluster.processes.cpu(), cluster.processes.memory())
 
 
+async def added_nodes(cluster: Running, count: int) -> Figures:
+    """Nodes made through the API on a running cluster, until all are ready."""
+    figures = Figures()
+    await nodes_are_there(cluster, 1)
+
+    def made(number: int) -> Awaitable[None]:
+        metadata = {"name": f"added-{number}", "annotations": {"kwok.x-k8s.io/node": "fake"}}
+        return make(cluster.client, NODES, "", {"metadata": metadata})
+
+    with cluster.measured(figures):
+        await at_once(made, [(number,) for number in range(count)])
+        await nodes_are_there(cluster, count + 1)
+    return figures
+
+
+async def idle_nodes(cluster: Running, count: int) -> Figures:
+    """A minute in which nobody asks for anything, with nodes and no pods."""
+    figures = Figures()
+    await nodes_are_there(cluster, count)
+    await cluster.informers.stop()
+    await asyncio.sleep(20)
+    with cluster.measured(figures):
+        await asyncio.sleep(60)
+    return figures
+
+
 async def many(cluster: Running, count: int) -> Figures:
     """Pods, two for each node, when all nodes are ready."""
     figures = Figures()
@@ -324,6 +350,8 @@ ROWS: Final[dict[str, tuple[int, Callable[[Running], Awaitable[Figures]]]]] = {
     "namespace": (3, namespace),
     "idle": (100, idle),
     "nodes": (1000, partial(nodes, count=1000)),
+    "added-nodes": (1, partial(added_nodes, count=1000)),
+    "idle-nodes": (1000, partial(idle_nodes, count=1000)),
     "pods": (1000, partial(many, count=2000)),
     "many-nodes": (5000, partial(nodes, count=5000)),
     "many-pods": (5000, partial(many, count=10_000)),

@@ -36,8 +36,11 @@ settings.register_profile("suite", deadline=None, suppress_health_check=[HealthC
 settings.register_profile("ci", settings.get_profile("suite"), max_examples=IN_CI, database=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "suite")
 
-_MUCH = 100_000
+_MUCH = 1_000_000
 """New objects after which the garbage collector runs."""
+
+_SHARED = {"api", "shared_environment"}
+"""Fixtures with servers that several tests share, on the event loop of the session."""
 
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
 """The administrator, and a user without rights."""
@@ -83,7 +86,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run tests of the shared server on its event loop. With several processes, run the longest file first."""
     for item in items:
-        if "api" in getattr(item, "fixturenames", ()):
+        if not _SHARED.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
     if _is_worker(config):
         items[:] = durations.longest_first(items, durations.read())
@@ -241,6 +244,30 @@ async def api_with_everything(keys_folder: Path) -> AsyncIterator[Client]:
     """Yield a client of another shared server, which serves all versions."""
     async with _environment(keys_folder, runtime_config={"api/all": "true"}) as environment:
         yield environment.client()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def _first_environment(request: pytest.FixtureRequest, keys_folder: Path) -> AsyncIterator[Environment]:
+    """Yield the environment of `shared_environment`, with the options of the module's or folder's `server_options`."""
+    async with Environment(**{"folder": keys_folder, **request.getfixturevalue("server_options")}) as environment:
+        yield environment
+
+
+@pytest.fixture(scope="session")
+def server_options() -> dict[str, Any]:
+    """Return the arguments of the environment that tests share: none, so that it has the defaults."""
+    return {}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def shared_environment(_first_environment: Environment) -> AsyncIterator[Environment]:
+    """Yield an environment in its initial state, which the tests of a module use one after the other.
+
+    Counters of metrics, and the revision of storage, go on.
+    """
+    first = _first_environment.snapshot()
+    yield _first_environment
+    await _first_environment.renew(first)
 
 
 _NUMBERS = count(1)

@@ -8,8 +8,11 @@ export interface StreamState {
   readonly ended: { readonly code: number; readonly message: string } | null;
 }
 
-/** Read a stream while the component is shown; it is opened again when it ends. `take` gets the lines. */
-export function useStream(order: Order | null, take: (lines: readonly unknown[]) => void): StreamState {
+/** Takes lines of a stream; `first` is true for the first ones since it was opened, again if it had ended. */
+export type Take = (lines: readonly unknown[], first: boolean) => void;
+
+/** Read a stream while the component is shown; it is opened again when it ends. */
+export function useStream(order: Order | null, take: Take): StreamState {
   const [ended, setEnded] = useState<StreamState["ended"]>(null);
   const taking = useRef(take);
   taking.current = take;
@@ -19,10 +22,12 @@ export function useStream(order: Order | null, take: (lines: readonly unknown[])
     let close: () => void = () => undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const open = () => {
+      let first = true;
       close = channel().open(order, {
         lines: (lines) => {
           setEnded(null);
-          taking.current(lines);
+          taking.current(lines, first);
+          first = false;
         },
         end: (code, message) => {
           setEnded({ code, message });

@@ -228,6 +228,7 @@ _JUDGES = {
     "server.py",
     "journal.py",
     "configured_metrics.py",
+    "answered.py",
     "audit.py",
     "priority_and_fairness.py",
     "fairness_paths.py",

@@ -12,7 +12,7 @@ import pytest
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.endpoints.query import NO_QUERY
-from steersman.server.request_paths import MOST_STREAMS, RequestStream, matcher
+from steersman.server.request_paths import MOST_STREAMS, RequestStream, install_request_paths, matcher
 from steersman.server.request_traces import KEPT, KEPT_MARKS, LINGER, RequestTraces
 from steersman.testing import Client
 from steersman.tracing.readers import Readers
@@ -129,12 +129,26 @@ async def test_an_update_tells_its_revision_and_a_conflict_its_reason(client: Cl
     assert update["attributes"]["error"] == "Conflict"
 
 
+async def test_lines_tell_writes_without_a_change_and_lists_with_a_limit_or_a_selector(client: Client) -> None:
+    await recent(client)
+    body = {"metadata": {"name": "c"}, "data": {"a": "b"}}
+    await client.post(CONFIG_MAPS, body)
+    for data in ({"a": "b"}, {"a": "c"}):
+        await client.patch(f"{CONFIG_MAPS}/c", {"data": data}, **{"content-type": "application/merge-patch+json"})
+    found = [each["unchanged"] for each in await recent(client, "?resource=configmaps")]
+    assert found == [False, True, False]
+    for query in ("", "?limit=1", "?labelSelector=a%3Db", "?fieldSelector=metadata.name%3Dc", "?limit=0"):
+        await client.get(f"{CONFIG_MAPS}{query}")
+    assert [each["limited"] for each in await recent(client, "?verb=list")] == [False, True, True, True, False]
+
+
 @pytest.mark.parametrize(
     ("query", "count"),
     [
         ("?user=admin", 3),
         ("?user=nobody", 0),
         ("?verb=list", 1),
+        ("?verb=list,get", 3),
         ("?resource=configmaps", 3),
         ("?resource=configmaps/status", 0),
         ("?namespace=default&verb=get", 2),
@@ -188,6 +202,18 @@ async def test_a_stream_has_a_line_for_each_request_at_its_end(client: Client) -
     line = json.loads(await anext(pieces))
     assert (line["verb"], line["name"], line["code"]) == ("get", "absent", 404)
     await response.aclose()
+
+
+async def test_an_answer_of_one_of_several_workers_says_so(client: Client) -> None:
+    assert "steersman-worker" not in (await client.get("/debug/requests")).headers
+    server = client.plane.server
+    assert server is not None
+    for path in ("/debug/requests", "/debug/requests/"):
+        server.paths.pop(path, None)
+        server.prefixes.pop(path, None)
+    install_request_paths(server, RequestTraces(server.traces), "2 of 4")
+    for path in ("/debug/requests", "/debug/requests/unknown"):
+        assert (await client.get(path)).headers["steersman-worker"] == "2 of 4"
 
 
 async def test_streams_are_limited(client: Client) -> None:

@@ -10,6 +10,7 @@ from steersman.nodes.context import LIVENESS, READINESS, STARTUP
 from steersman.nodes.eviction import CONDITIONS
 from steersman.nodes.node_set import OF_KWOK, SIMULATED
 from steersman.nodes.server.servers import WEBHOOKS
+from steersman.nodes.simulated_node import GROUP
 from steersman.nodes.usage import RESOURCES
 from steersman.simulated_metrics.configured_metrics import ANNOTATION
 from tests.docs.markdown_documents import ROOT, Document, plain
@@ -45,12 +46,14 @@ def test_annotations_of_pods_and_other_objects_are_those_that_are_read() -> None
 
 def test_annotations_of_nodes_are_those_that_are_read() -> None:
     names = {*_OTHERS.findall(SOURCES), *CONDITIONS.values()}
-    assert documented("Nodes") == {OF_KWOK: "Node", SIMULATED: "Node", **{PREFIX + name: "Node" for name in names}}
+    known = {OF_KWOK: "Node", SIMULATED: "Node", GROUP: "Node"}
+    assert documented("Nodes") == {**known, **{PREFIX + name: "Node" for name in names}}
 
 
 def test_every_use_of_the_prefix_is_one_that_is_looked_for() -> None:
     """A further way to name an annotation needs a line in the tests above."""
-    known = r"(?:start-delay|unreachable|serve\.|webhooks|simulated|run-for|exit-code|logs|\{resource\}|\{what\})"
+    of_nodes = r"start-delay|ready-after|group|unreachable|simulated"
+    known = rf"(?:{of_nodes}|serve\.|webhooks|run-for|exit-code|logs|\{{resource\}}|\{{what\}})"
     used = re.findall(r"\{PREFIX\}[^\"\s),]*", "\n".join(_files_of_nodes()))
     assert [each for each in used if not re.match(r"\{PREFIX\}" + known, each)] == []
 

@@ -23,6 +23,7 @@ PLAYED = {
     "docs/annotations.md": READ,
     "docs/scheduler.md": READ,
     "docs/explain.md": READ,
+    "docs/explain-pods.md": READ,
     "docs/compatibility.md": READ,
     "docs/compatibility-resources.md": READ,
     "docs/encryption.md": READ,

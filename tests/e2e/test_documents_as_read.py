@@ -149,6 +149,10 @@ def test_the_page_about_explanations(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "explain.md"))
 
 
+def test_the_page_about_explanations_of_pods(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "explain-pods.md"))
+
+
 @OPENSSL
 def test_the_page_about_custom_resources(reader: Reads) -> None:
     reader({}, {"8445": str(free_port())}).read(Document(ROOT / "docs" / "custom-resources.md"))

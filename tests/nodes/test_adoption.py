@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import cast
 
 import pytest
 import pytest_asyncio
 
-from steersman.api.core.v1 import Container, Node, NodeSpec, NodeStatus, Pod, PodSpec
+from steersman.api.core.v1 import Container, Node, NodeAddress, NodeSpec, NodeStatus, Pod, PodSpec, Toleration
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.client.client import MERGE_PATCH
+from steersman.client.client import MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
+from steersman.client.informer import Informer
 from steersman.client.resources import LEASES, NODES, PODS
 from steersman.cluster.cluster import Cluster
 from steersman.controlplane.options import Options
 from steersman.machinery.errors.status import StatusError
 from steersman.net.client.transport import Address
+from steersman.nodes.adoption import Adoption, NodeHooks
+from steersman.nodes.containers import Containers
+from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.node_set import Networks, NodeSet, template_of
+from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
+from steersman.testing.clock import Clock
 from tests.controllers.waiting import eventually
 from tests.nodes.server import requests
 
@@ -125,23 +132,197 @@ async def test_the_lease_of_a_deleted_node_is_not_renewed(cluster: requests.Node
     assert is_not_found(missing.value)
 
 
+async def test_a_configured_node_that_is_deleted_is_not_simulated_until_it_is_made_again(
+    cluster: requests.Node,
+) -> None:
+    client = cluster.client
+    first = await ready(cluster, "node-0")
+    await cluster.pod("there")
+    await client.delete(NODES, "node-0")
+    way = cluster.cluster.plane.embedding.nearby
+    assert way is not None
+    address = Address(first.status.addresses[0].address, 10250)
+
+    async def gone() -> bool:
+        return way(address) is None and await client.find(LEASES, "node-0", "kube-node-lease") is None
+
+    await eventually(gone)
+    await client.create(NODES, Node(metadata=ObjectMeta(name="node-0")))
+    second = await ready(cluster, "node-0")
+    assert second.metadata.uid != first.metadata.uid
+    assert second.status.capacity == CAPACITY
+    assert way(address) is not None
+
+
+async def test_a_node_boots_for_as_long_as_its_annotation_says(keys_folder: Path) -> None:
+    clock = Clock()
+    found = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False))
+    await found.start()
+    try:
+        cluster = requests.Node(found)
+        slow = of_kwok("slow")
+        slow.metadata.annotations["simulation.steersman.dev/ready-after"] = "10m"
+        await cluster.client.create(NODES, slow)
+        spec = PodSpec(
+            node_name="slow", containers=[Container(name="c", image="x")], tolerations=[Toleration(operator="Exists")]
+        )
+        await cluster.client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+        await clock.advance(minutes=9)
+        node = await cluster.client.get(NODES, "slow")
+        assert [each.status for each in node.status.conditions if each.type == "Ready"] == ["False"]
+        assert "node.kubernetes.io/not-ready" in {each.key for each in node.spec.taints}
+        assert (await cluster.client.get(PODS, "p", "default")).status.phase == "Pending"
+        await clock.advance(minutes=2)
+        node = await cluster.client.get(NODES, "slow")
+        assert [each.status for each in node.status.conditions if each.type == "Ready"] == ["True"]
+        assert (await cluster.client.get(PODS, "p", "default")).status.phase == "Running"
+    finally:
+        await found.stop()
+
+
+async def test_names_and_values_that_labels_cannot_hold_do_not_keep_a_node_from_being_simulated(
+    cluster: requests.Node,
+) -> None:
+    long = of_kwok("a" * 253)
+    long.status.node_info.architecture = "x" * 1000
+    await cluster.client.create(NODES, long)
+    node = await ready(cluster, long.metadata.name)
+    assert "kubernetes.io/hostname" not in node.metadata.labels
+    assert node.metadata.labels["kubernetes.io/arch"] == "amd64"
+
+
+async def test_hostile_nodes_do_not_keep_others_from_being_simulated(cluster: requests.Node) -> None:
+    """Values at the limits of what the server accepts."""
+    quantities = ("0", "1n", "9223372036854775807", "1e100", "12E", "0.000000001", "18446744073709551615Ki")
+    hostile = [of_kwok("labels")]
+    hostile[0].metadata.labels.update({f"l{number}": "v" for number in range(5_000)})
+    for number, quantity in enumerate(quantities):
+        each = of_kwok(f"quantity-{number}")
+        whole = ("pods", "a.b/c") if "n" not in quantity and "." not in quantity else ()
+        each.status.capacity = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *whole), quantity)
+        each.status.allocatable = dict(each.status.capacity) if number % 2 else {}
+        hostile.append(each)
+    for name, duration in (("long", "99999999999999h"), ("text", "x" * 50_000), ("negative", "-1h")):
+        each = of_kwok(f"duration-{name}")
+        for what in ("ready-after", "start-delay", "unreachable", "memory-pressure"):
+            each.metadata.annotations[f"simulation.steersman.dev/{what}"] = duration
+        hostile.append(each)
+    addressed = of_kwok("addressed")
+    addressed.status.addresses = [NodeAddress("InternalIP", f"not an address {each}") for each in range(100)]
+    addressed.status.node_info.kubelet_version = "v" * 10_000
+    addressed.spec.provider_id = "x" * 10_000
+    hostile.append(addressed)
+    for each in hostile:
+        await cluster.client.create(NODES, each)
+    await cluster.client.create(NODES, of_kwok("usual"))
+    await ready(cluster, "usual")
+    for each in hostile:
+        await ready(cluster, each.metadata.name)
+        await cluster.client.delete(NODES, each.metadata.name)
+    await cluster.pod("there")
+
+
+async def test_a_node_without_an_address_gets_an_event_and_joins_when_another_leaves(keys_folder: Path) -> None:
+    objects, refused = _Objects(), list[str]()
+    nodes = NodeSet([], Networks(IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/24")))
+    servers = NodeServers((), Containers())
+
+    class Hooks(NodeHooks):
+        def refused(self, obj: Node, why: str) -> None:
+            refused.append(f"{obj.metadata.name}: {why}")
+
+    heartbeats = Heartbeats(cast("Client", _Accepting()), cast("Informer[Node]", objects), nodes, reports=True)
+    adoption = Adoption(nodes, servers, heartbeats, cast("Informer[Node]", objects), Hooks())
+    await adoption.start()
+    try:
+        objects.put(of_kwok("a"))
+        objects.put(of_kwok("b"))
+        await _rest(adoption)
+        assert list(nodes) == ["a"]
+        assert refused == ["b: 1 nodes are simulated, and there are no addresses for more"]
+        objects.remove("a")
+        await _rest(adoption)
+        assert list(nodes) == ["b"]
+    finally:
+        await adoption.stop()
+
+
+async def _rest(adoption: Adoption) -> None:
+    async def is_idle() -> bool:
+        return adoption.idle
+
+    await eventually(is_idle)
+
+
+class _Accepting:
+    """A client whose writes succeed."""
+
+    async def create(self, *_: object) -> None:
+        """Do nothing."""
+
+    async def patch_without_result(self, *_: object, **__: object) -> None:
+        """Do nothing."""
+
+
+class _Objects:
+    """Node objects in the shape of an informer."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, Node] = {}
+        self._handler: Callable[[Node | None, Node | None], None] = lambda *_: None
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._objects.values())
+
+    def on_change(self, handler: Callable[[Node | None, Node | None], None]) -> None:
+        self._handler = handler
+
+    def get(self, _: str, name: str) -> Node | None:
+        return self._objects.get(name)
+
+    def put(self, node: Node) -> None:
+        old = self._objects.get(node.metadata.name)
+        self._objects[node.metadata.name] = node
+        self._handler(old, node)
+
+    def remove(self, name: str) -> None:
+        self._handler(self._objects.pop(name), None)
+
+
+def test_nodes_of_an_earlier_process_are_simulated_again() -> None:
+    earlier = made("earlier")
+    earlier.status.node_info.os_image = "Simulated"
+    nodes = NodeSet([], NETWORKS)
+    assert not nodes.is_to_join(earlier)
+    for node in (earlier, made("other")):
+        nodes.resume(node)
+    assert nodes.is_to_join(earlier)
+    assert not nodes.is_to_join(made("other"))
+
+
 def test_all_nodes_can_be_simulated() -> None:
     assert not NodeSet([], NETWORKS).is_to_join(made("n"))
     assert NodeSet([], NETWORKS, adopts_all=True).is_to_join(made("n"))
     assert not NodeSet([], adopts_all=True).is_to_join(of_kwok("n"))
     configured = SimulatedNode("node-0", 0, NodeTemplate(), *NETWORKS)
-    assert not NodeSet([configured], NETWORKS).is_to_join(of_kwok("node-0"))
+    assert NodeSet([configured], NETWORKS).is_to_join(made("node-0"))
+    assert not NodeSet([configured], NETWORKS).is_to_join(made("node-1"))
 
 
 def test_nodes_have_addresses_of_their_own_and_keep_them() -> None:
     nodes = NodeSet([SimulatedNode("node-0", 0, NodeTemplate(), *NETWORKS)], NETWORKS)
     assert [nodes.join(of_kwok(name)).number for name in ("a", "b", "c")] == [1, 2, 3]
     nodes.leave("b")
-    assert nodes.leave("node-0") is None
+    assert nodes.leave("none") is None
     assert nodes.join(of_kwok("d", cidr="10.128.9.0/24")).number == 9
     assert nodes.join(of_kwok("e", cidr="10.128.9.0/24")).number == 2
     assert nodes.join(of_kwok("f", cidr="192.168.0.0/16")).number == 4
     assert nodes.join(of_kwok("g", cidr="none")).number == 5
+    addressed = of_kwok("h")
+    addressed.status.addresses = [NodeAddress("InternalIP", "172.16.0.22")]
+    assert nodes.join(addressed).address == "172.16.0.22"
+    addressed.status.addresses = [NodeAddress("InternalIP", "192.168.0.1"), NodeAddress("InternalIP", "none")]
+    assert nodes.join(addressed).number == 6
 
 
 def test_no_more_nodes_join_than_there_are_addresses() -> None:

@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 export default async function (play) {
   const { page } = play;
   await play.go("cluster");
-  await page.getByText(/is forbidden|forbidden:/).first().waitFor();
+  for (const panel of ["Nodes", "Requests", "Events"]) await page.getByRole("region", { name: panel, exact: true }).locator(".error").getByText("forbidden").waitFor();
   assert.equal(await page.getByText("Reading nodes and pods").count(), 0);
   await play.go("objects/configmaps");
   await page.locator(".error").getByText("forbidden").waitFor();
-  await play.go("objects/configmaps?ns=theirs");
+  await page.getByLabel("Namespace").fill("theirs");
+  await page.getByLabel("Namespace").press("Enter");
   await page.getByRole("row", { name: /readable/ }).waitFor();
   await page.getByRole("link", { name: "readable" }).click();
   await page.getByRole("row", { name: /color: red/ }).waitFor();

@@ -24,10 +24,12 @@ export default async function (play) {
   const steps = page.getByRole("region", { name: "Steps of the request" });
   await steps.getByRole("button", { name: /^admission / }).first().waitFor();
   await steps.getByRole("button", { name: /^authorization/ }).click();
-  await steps.getByText("authorizer", { exact: true }).waitFor();
+  await steps.getByText("decision", { exact: true }).waitFor();
   await steps.getByRole("link", { name: "Close" }).click();
   await page.getByRole("tab", { name: "By user agent" }).click();
-  assert.match(await page.getByRole("row", { name: /steersman-inspector/ }).innerText(), /\d/);
+  const agent = page.getByRole("row", { name: /^steersman-inspector/ });
+  const writes = (await agent.getByRole("cell").allInnerTexts()).map(Number);
+  assert.ok(writes[0] > 0 && writes[2] === writes[0] && writes[5] === 0, `${writes}`);
   await page.getByRole("tab", { name: "Live" }).click();
   await page.getByRole("button", { name: "Pause" }).click();
   const before = await rows.count();

@@ -19,7 +19,8 @@ export default async function (play) {
   const stranger = await play.context.browser().newContext();
   const other = await stranger.newPage();
   const answer = await other.goto(settings.address);
-  assert.equal(answer.status(), 401);
+  assert.equal(answer.status(), 403);
+  assert.match(await answer.text(), /was used before/);
   assert.equal((await other.goto(`${play.origin}/`)).status(), 401);
   await stranger.close();
 

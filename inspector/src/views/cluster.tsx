@@ -70,7 +70,8 @@ export function ClusterView() {
   const nodes = useRef(new Map<string, NodeRow>());
   const [summary, setSummary] = useState<Changes | null>(null);
   const [version, changed] = useReducer((count: number) => count + 1, 0);
-  const stream = useStream({ source: "cluster" }, (lines) => {
+  const stream = useStream({ source: "cluster" }, (lines, first) => {
+    if (first) nodes.current.clear();
     for (const change of lines as readonly Changes[]) {
       for (const each of change.nodes) nodes.current.set(each.name, each);
       for (const each of change.gone) nodes.current.delete(each);
@@ -87,7 +88,7 @@ export function ClusterView() {
   return (
     <div class="cluster">
       <h1 class="visually-hidden">Cluster</h1>
-      <section class="tiles" aria-label="Summary">
+      <section class="tiles" aria-label="Summary" hidden={!summary?.synced}>
         <Tile value={sorted.length} name="nodes" href={formatAddress(["objects", "nodes"])} />
         {notReady > 0 && <Tile value={notReady} name="not ready" kind="bad" href={formatAddress(["objects", "nodes"])} />}
         <Tile value={pods} name="pods" href={formatAddress(["objects", "pods"])} />

@@ -55,9 +55,14 @@ export function ObjectLink({ object }: { object: Reference }) {
 export function Unread({ resources }: { resources: readonly string[] | undefined }) {
   if (!resources || resources.length === 0) return null;
   return (
-    <p class="note">
-      Not everything could be read: {cut(resources.join("; "), LONGEST)}
-    </p>
+    <details class="note">
+      <summary>{resources.length === 1 ? "One kind could not be read" : `${resources.length} kinds could not be read`}</summary>
+      <ul class="evidence">
+        {resources.slice(0, MOST).map((each) => (
+          <li key={each}>{cut(each, LONGEST)}</li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

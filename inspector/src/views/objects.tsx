@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { ageOf, cut } from "../format";
 import { useRowKeys } from "../keys";
 import { useKind, useKinds } from "../kinds";
-import { useNamespaces } from "../namespaces";
+import { NamespaceChoice } from "../namespaces";
 import { formatAddress, go, refine, useAddress } from "../router";
 import { useRows, type Row } from "../rows";
 import { parseOrder, selectRows } from "../selection";
@@ -92,7 +92,6 @@ function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
   const sort = query.get("sort") ?? "";
   const wide = query.get("wide") === "1";
   const { columns, rows, loading, error } = useRows(kind, namespace, labels, fields, at);
-  const namespaces = useNamespaces();
   const order = parseOrder(sort);
   const shown = columns.map((column, index) => ({ column, index })).filter(({ column }) => wide || column.priority === 0);
   const found = selectRows(rows.values(), columns, text, order);
@@ -119,12 +118,7 @@ function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
         <input data-filter type="search" placeholder="Filter ( / )" aria-label="Filter rows" value={text} onInput={(event) => refine({ q: event.currentTarget.value })} />
         <Selector name="labels" placeholder="Label selector" value={labels} />
         {kind.namespaced && (
-          <select aria-label="Namespace" value={namespace} onChange={(event) => refine({ ns: event.currentTarget.value })}>
-            <option value="">all namespaces</option>
-            {[...new Set([...namespaces, namespace].filter(Boolean))].map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
+          <NamespaceChoice label="Namespace" all="all namespaces" value={namespace} change={(ns) => refine({ ns })} />
         )}
         <label class="check">
           <input type="checkbox" checked={wide} onChange={(event) => refine({ wide: event.currentTarget.checked ? "1" : "" })} /> wide

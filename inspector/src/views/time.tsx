@@ -6,7 +6,7 @@ import { revisionOf } from "../exact";
 import { cut } from "../format";
 import { mergedWrites, readSummary, readWrites, type Summary, type Write } from "../history";
 import { useKind, useKinds } from "../kinds";
-import { useNamespaces } from "../namespaces";
+import { NamespaceChoice } from "../namespaces";
 import { formatAddress, go, refine, useAddress } from "../router";
 import { Comparison } from "./comparison";
 import { Timeline } from "./timeline";
@@ -50,7 +50,6 @@ function addressOf(kind: Kind, namespace: string, name: string): string {
 /** The choice of a kind, a namespace and an object. */
 function Subject({ kind, id, namespace, name }: { kind: Kind | undefined; id: string; namespace: string; name: string }) {
   const kinds = useKinds();
-  const namespaces = useNamespaces();
   const [text, setText] = useState(id || "deployments.apps");
   const [space, setSpace] = useState(namespace);
   const [object, setObject] = useState(name);
@@ -73,12 +72,7 @@ function Subject({ kind, id, namespace, name }: { kind: Kind | undefined; id: st
       </datalist>
       <label>
         Namespace{" "}
-        <select value={space} disabled={!!found && !found.namespaced} onChange={(event) => setSpace(event.currentTarget.value)}>
-          <option value="">all namespaces</option>
-          {[...new Set([...namespaces, space].filter(Boolean))].map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
+        <NamespaceChoice all="all namespaces" value={space} disabled={!!found && !found.namespaced} change={setSpace} />
       </label>
       <label>
         Name <input placeholder="all objects" value={object} onInput={(event) => setObject(event.currentTarget.value)} />

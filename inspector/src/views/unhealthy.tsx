@@ -56,7 +56,7 @@ export function Unhealthy() {
       </header>
       {error && <p class="error">{cut(error, 600)}</p>}
       {!found && !error && <p class="empty">Looking …</p>}
-      {found && items.length === 0 && <p class="empty">Nothing that needs attention.</p>}
+      {found && items.length === 0 && <p class="empty">{found.unread?.length ? "Nothing in what could be read." : "Nothing that needs attention."}</p>}
       <ul class="unhealthy">
         {items.slice(0, shown).map((each) => (
           <UnhealthyItem key={JSON.stringify(each.subject)} found={each} />

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { ApiError, request } from "../api";
 import { cut } from "../format";
 import { formatAddress } from "../router";
-import { useNamespaces } from "../namespaces";
+import { NamespaceChoice } from "../namespaces";
 import { ObjectLink, Unread, type Reference } from "./explanation";
 import { GroupTable, type Group } from "./scheduling";
 
@@ -41,7 +41,6 @@ spec:
 export function WhatIf() {
   const [text, setText] = useState(EXAMPLE);
   const [namespace, setNamespace] = useState("default");
-  const namespaces = useNamespaces();
   const [found, setFound] = useState<Plan | null>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
@@ -64,11 +63,7 @@ export function WhatIf() {
         <span class="count">where these pods would go; nothing is written</span>
         <label>
           Namespace{" "}
-          <select value={namespace} onChange={(event) => setNamespace(event.currentTarget.value)}>
-            {[...new Set(["default", ...namespaces])].map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
+          <NamespaceChoice value={namespace} change={setNamespace} />
         </label>
       </header>
       <textarea aria-label="Manifests" spellcheck={false} rows={Math.min(30, text.split("\n").length + 1)} value={text} onInput={(event) => setText(event.currentTarget.value)} />

@@ -8,6 +8,8 @@ import webbrowser
 from pathlib import Path
 from typing import Final
 
+from steersman.machinery.private_files import write_new
+
 _FILE: Final = "open.html"
 
 
@@ -26,14 +28,13 @@ class PrivateAddress:
         self.forget()
         self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
         file = Path(self._folder.name, _FILE)
-        file.touch(mode=0o600)
         shown = html.escape(address)
-        file.write_text(
+        page = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
             f'<meta http-equiv="refresh" content="0;url={shown}"><title>Steersman</title>'
-            f'<p><a href="{shown}">Continue</a></p></html>\n',
-            encoding="utf-8",
+            f'<p><a href="{shown}">Continue</a></p></html>\n'
         )
+        write_new(file, page.encode())
         return webbrowser.open(file.as_uri())
 
     def forget(self) -> None:

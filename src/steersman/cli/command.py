@@ -149,8 +149,8 @@ def default_texts() -> dict[str, str]:
 def _row(name: str, flag: Flag, default: str) -> tuple[str, str]:
     shown = "" if flag.boolean else " " + SHOWN.get(flag.read, "string")
     given = f"-{name}, --{name}" if len(name) == 1 else f"--{name}"
-    told = default[1:-1] if default.startswith("[") else default
-    return given + shown, f"{flag.help}  [default: {told}]" if told else flag.help
+    shown_default = default[1:-1] if default.startswith("[") else default
+    return given + shown, f"{flag.help}  [default: {shown_default}]" if shown_default else flag.help
 
 
 def _option(name: str, flag: Flag) -> click.Option:

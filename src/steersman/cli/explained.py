@@ -16,6 +16,10 @@ from steersman.explain.pods.decisions import LAST_DECISIONS
 _COLOURS: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW, Severity.UNKNOWN: YELLOW, Severity.NOTE: ""}
 _FEW: Final = 2
 """Pieces of evidence that are shown without `-o wide`."""
+_MOST_FINDINGS: Final = 50
+"""Findings that are shown without `-o wide`."""
+_MOST_CAUSES: Final = 10
+"""Causes of a finding that are shown without `-o wide`."""
 _TITLE: Final = 9
 """Columns of the titles of lines."""
 _LONGEST_VALUE: Final = 300
@@ -28,16 +32,20 @@ _WIDEST_NAME: Final = 50
 def explanation_lines(found: Explanation, *, wide: bool = False) -> Iterator[str]:
     """Yield the lines of an explanation; with `wide` all evidence, and the paths of fields."""
     subject = found.subject
-    place = f" in {printable(subject.namespace)}" if subject.namespace else ""
+    namespace = f" in {printable(subject.namespace)}" if subject.namespace else ""
     if subject.kind == "SubjectAccessReview":
         yield printable(found.summary)
     else:
-        yield f"{printable(subject)}{place}: {printable(found.summary)}"
+        yield f"{printable(subject)}{namespace}: {printable(found.summary)}"
     if not found.findings:
         yield coloured("nothing is wrong with it as far as the API shows", GREEN)
-    for each in found.findings:
+    shown = found.findings if wide else found.findings[:_MOST_FINDINGS]
+    for each in shown:
         yield ""
         yield from _finding_lines(each, "", wide=wide)
+    if len(shown) < len(found.findings):
+        yield ""
+        yield f"and {len(found.findings) - len(shown)} more findings (-o wide)"
 
 
 def overview_lines(found: Overview, *, wide: bool = False) -> Iterator[str]:
@@ -79,8 +87,11 @@ def _finding_lines(found: Finding, indent: str, *, wide: bool) -> Iterator[str]:
         yield from decision_lines(found.details["decisions"], inner)
     for suggestion in found.suggestions:
         yield from _suggestion_lines(suggestion, inner)
-    for each in found.because:
+    causes = found.because if wide else found.because[:_MOST_CAUSES]
+    for each in causes:
         yield from _finding_lines(each, inner, wide=wide)
+    if len(causes) < len(found.because):
+        yield f"{inner}and {len(found.because) - len(causes)} more causes (-o wide)"
 
 
 def _suggestion_lines(found: Suggestion, indent: str) -> Iterator[str]:
@@ -95,8 +106,8 @@ def _suggestion_lines(found: Suggestion, indent: str) -> Iterator[str]:
 
 
 def _evidence_text(found: Evidence) -> str:
-    place = f"{found.object.namespace}/" if found.object.namespace else ""
-    where = f"{found.object.kind} {place}{found.object.name}"
+    namespace = f"{found.object.namespace}/" if found.object.namespace else ""
+    where = f"{found.object.kind} {namespace}{found.object.name}"
     if found.event:
         count = f" x{found.count}" if found.count > 1 else ""
         return printable(f"{where}: event {found.event}{count}: {found.message}")

@@ -13,6 +13,7 @@ from steersman.server.version import SHOWN_VERSION
 _COMMANDS: Final = {
     "up": "up.commands",
     "status": "up.commands",
+    "scale": "up.scale",
     "down": "up.commands",
     "reset": "up.reset",
     "kubeconfig": "kubeconfig",

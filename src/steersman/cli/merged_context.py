@@ -52,9 +52,9 @@ def store(path: Path, config: dict[str, Any]) -> None:
     import yaml
 
     try:
-        place = Path(os.path.realpath(path))
-        make_folders(place.parent)
-        write_whole(place, yaml.safe_dump(config, sort_keys=False).encode())
+        target = Path(os.path.realpath(path))
+        make_folders(target.parent)
+        write_whole(target, yaml.safe_dump(config, sort_keys=False).encode())
     except OSError as error:
         raise click.ClickException(f"{path} was not changed: {error}") from None
 

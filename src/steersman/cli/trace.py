@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PATH: Final = "/debug/requests"
 _FILTERS: Final[tuple[tuple[str, str, str], ...]] = (
     ("--user", "user", "requests of this user"),
-    ("--verb", "verb", "requests with this verb"),
+    ("--verb", "verb", "requests with this verb, or one of create,update,..."),
     ("--resource", "resource", "requests for this resource, such as pods or pods/status"),
     ("--user-agent", "userAgent", "requests of clients with this part in their user agent"),
     ("--code", "code", "answers with this code, such as 404 or 4xx"),

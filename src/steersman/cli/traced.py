@@ -128,8 +128,8 @@ def step_lines(found: Mapping[str, Any], *, wide: bool) -> Iterator[str]:
         if "at" in row:
             line = f"{name[:_NAMES]:<{width}}  {'at':>2} {float(row['at']):.2f} ms"
         else:
-            took = float(row["milliseconds"])
-            line = f"{name[:_NAMES]:<{width}}  {_duration(took, 10)}  {_bar(float(row['start']), took, total)}"
+            milliseconds = float(row["milliseconds"])
+            line = f"{name[:_NAMES]:<{width}}  {_duration(milliseconds, 10)}  {_bar(float(row['start']), milliseconds, total)}"
         yield f"{line}  {_attributes(row.get('attributes', {}), width + 42, wide=wide)}".rstrip(" ")
     if found["dropped"]:
         yield coloured(f"{found['dropped']} more steps were not recorded", _YELLOW)
@@ -180,10 +180,10 @@ _IN_HEAD: Final = frozenset(
 """Attributes that repeat the facts about the request."""
 
 
-def _bar(start: float, took: float, total: float) -> str:
+def _bar(start: float, milliseconds: float, total: float) -> str:
     block = "█" if to_lower(sys.stdout.encoding or "").startswith("utf") else "#"
     first = int(min(max(start / total, 0.0) * _BAR, _BAR - 1))
-    length = round(min(max(took / total * _BAR, 1), _BAR - first))
+    length = round(min(max(milliseconds / total * _BAR, 1), _BAR - first))
     return f"|{' ' * first}{block * length}{' ' * (_BAR - first - length)}|"
 
 

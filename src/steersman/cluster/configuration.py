@@ -12,6 +12,7 @@ import msgspec
 
 from steersman.api.core.v1 import Taint
 from steersman.machinery.suggestions import explain_validation_error
+from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.rehearsal import Unknown
@@ -171,4 +172,5 @@ def _template(group: NodeGroup, missing_images: tuple[str, ...], unknown_program
         architecture=group.architecture,
         missing_images=missing_images,
         unknown_programs=unknown_programs,
+        group="" if is_valid_label_value(group.name) else group.name,
     )

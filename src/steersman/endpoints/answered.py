@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.authentication.user import ANONYMOUS
-from steersman.endpoints.filters.audit import request_uri
 from steersman.endpoints.request import Request
 from steersman.endpoints.spans import TRACE_FIELDS, protocol_of, scope_of, storage_key
 from steersman.flowcontrol.fairness import Fairness
@@ -203,7 +202,7 @@ def _details(fairness: Fairness | None, request: Request, action: Action, reads_
         str(cut(headers.get("accept", ""))),
         str(cut(http.host)),
         http.scheme,
-        str(cut(request_uri(request))),
+        str(cut(request.uri)),
         watchers,
         limited,
         verb == "patch" and headers.get("content-type", "").partition(";")[0] == _APPLY,

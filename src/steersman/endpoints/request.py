@@ -126,6 +126,12 @@ class Request:
         elif len(query) < SHORT_QUERY:
             self.query = parse_query(query)
 
+    @property
+    def uri(self) -> str:
+        """The path and the query as they were sent."""
+        http = self.http
+        return f"{http.path}?{http.query}" if http.query else http.path
+
     def open_account(self) -> Account:
         """Return a new account for the request's work: the account of its user, once the user is known."""
         assert self._threads is not None

@@ -22,6 +22,8 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import Quantity
 
+_MOST_MEASURED: Final = 16
+"""Resources of a quota whose users are counted."""
 _REFUSED: Final = re.compile(
     r"exceeded quota: (?P<name>[^,]{1,253}), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)",
     re.ASCII,
@@ -61,9 +63,9 @@ def fault_of(quota: ResourceQuota) -> str:
 async def _check_usage(world: World, resource: APIResource[Any], quota: ResourceQuota) -> AsyncIterator[Finding]:
     subject = reference(resource, quota)
     full = {name for name, _, _ in exhausted(quota)}
-    for name, used, hard in exhausted(quota, _NEARLY):
+    for number, (name, used, hard) in enumerate(exhausted(quota, _NEARLY)):
         evidence = (at_field(subject, f".status.used.{name}", used), at_field(subject, f".status.hard.{name}", hard))
-        users = await largest_users(world, quota, name)
+        users = await largest_users(world, quota, name) if number < _MOST_MEASURED else ""
         if name in full:
             text = f"{name} is used up: {used} of {hard}{users}; requests for more are refused"
             yield warning("QuotaUsedUp", text, *evidence)

@@ -29,6 +29,8 @@ from steersman.explain.world import World
 from steersman.machinery.built_in.pod_state import is_terminal
 from steersman.machinery.suggestions import did_you_mean
 
+_MOST_COMPARED: Final = 32
+"""Labels of a selector for which the nearest pod is looked for."""
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 _EXTERNAL: Final = "ExternalName"
 
@@ -138,6 +140,8 @@ async def _none_selected(world: World, service: Service, ended: Sequence[Pod]) -
 def _nearest(service: Service, pods: Sequence[Pod]) -> tuple[Pod, list[str]] | None:
     """Return the pod that matches most of a selector, and the keys that do not match; None if no key is near."""
     selector = service.spec.selector
+    if len(selector) > _MOST_COMPARED:
+        return None
     best: tuple[Pod, list[str]] | None = None
     for pod in pods:
         labels = pod.metadata.labels

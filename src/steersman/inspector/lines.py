@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-MAX_LINE: Final = 16 << 20
-"""Longest line in bytes."""
+MAX_LINE: Final = 8 << 20
+"""Longest line in bytes; API servers store objects of at most 3 MiB. Each stream of a page may hold one."""
 _DOCUMENT: Final = msgspec.json.Decoder(msgspec.Raw)
 
 

@@ -5,7 +5,6 @@ it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from steersman.api.core.v1 import Node
@@ -13,6 +12,7 @@ from steersman.client.errors import is_conflict, is_not_found
 from steersman.client.informer import Informer
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
 from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
@@ -21,14 +21,29 @@ from steersman.work.work_queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
-_WORKERS: Final = 4
+_WORKERS: Final = 16
+_LONGEST_WAIT: Final = 86400.0
+"""Seconds between two checks of a node that boots, as a timer cannot be set for any length of time."""
+
+
+class NodeHooks:
+    """Callbacks of `Adoption`."""
+
+    def adopted(self, node: SimulatedNode, obj: Node) -> None:
+        """Handle an adopted node, once its heartbeats have begun."""
+
+    def booted(self, node: SimulatedNode) -> None:
+        """Handle a node that has booted."""
+
+    def left(self, node: SimulatedNode) -> None:
+        """Handle a node that is no longer simulated."""
+
+    def refused(self, obj: Node, why: str) -> None:
+        """Handle a Node object that asks to be simulated and cannot be."""
 
 
 class Adoption:
-    """Controller that adopts nodes: `start`, then `await stop()`.
-
-    `adopted` is called with an adopted node and its object, once its heartbeats have begun.
-    """
+    """Controller that adopts nodes: `start`, then `await stop()`."""
 
     def __init__(
         self,
@@ -36,22 +51,27 @@ class Adoption:
         servers: NodeServers,
         heartbeats: Heartbeats,
         objects: Informer[Node],
-        adopted: Callable[[SimulatedNode, Node], None],
+        hooks: NodeHooks,
     ) -> None:
         self._nodes = nodes
         self._servers = servers
         self._heartbeats = heartbeats
         self._objects = objects
-        self._adopted = adopted
+        self._hooks = hooks
         self._queue: WorkQueue[str] = WorkQueue(base_delay=0.1, max_delay=60)
+        self._without_room: dict[str, None] = {}
+        """Names of nodes for which no address was free, in order."""
 
-    def start(self) -> None:
-        """Start to adopt existing, new and changed Node objects."""
+    async def start(self) -> None:
+        """Adopt the existing Node objects, then start to adopt new and changed ones."""
+        for node in self._objects:
+            self._nodes.resume(node)
         self._objects.on_change(self._changed)
         self._queue.start(self._sync, _failed, name="adoption of nodes", workers=_WORKERS)
+        await self._queue.wait_until_idle()
 
     async def stop(self) -> None:
-        """Stop, and remove all adopted nodes."""
+        """Stop, and remove all nodes."""
         await self._queue.stop()
         for name in list(self._nodes):
             self._leave(name)
@@ -67,30 +87,52 @@ class Adoption:
             return
         name = node.metadata.name
         known = self._nodes.get(name)
-        if known is not None and self._nodes.is_adopted(name):
+        if known is not None:
             if new is None or new.metadata.uid != known.uid or not self._nodes.is_to_join(new):
                 self._leave(name)
             else:
-                self._nodes.follow(new)
+                self._nodes.follow(old, new)
+                self._watch_boot(known)
                 return
         if new is not None and self._nodes.is_to_join(new):
             self._queue.add(name)
 
-    def _leave(self, name: str) -> None:
-        if (found := self._nodes.leave(name)) is not None:
-            self._servers.remove(found)
-            self._heartbeats.forget(name)
+    def _watch_boot(self, node: SimulatedNode) -> None:
+        """Call the hook when the node has booted."""
+        if node.boots:
+            node.waits_for_boot = True
+        if node.waits_for_boot:
+            self._queue.add_after(node.name, _until_ready(node))
 
-    async def _sync(self, name: str) -> None:
-        """Adopt the node of this name if it asks for it. Raises StatusError, Unreachable."""
-        found = self._objects.get("", name)
-        if found is None or name in self._nodes or not self._nodes.is_to_join(found):
+    def _leave(self, name: str) -> None:
+        if (found := self._nodes.leave(name)) is None:
             return
+        self._servers.remove(found)
+        self._heartbeats.forget(name)
+        self._hooks.left(found)
+        if self._without_room:
+            waiting = next(iter(self._without_room))
+            del self._without_room[waiting]
+            self._queue.add(waiting)
+
+    async def _sync(self, name: str) -> float | None:
+        """Adopt the node of this name if it asks for it, or end its boot. Return the seconds until its boot ends.
+
+        Raises StatusError, Unreachable.
+        """
+        known = self._nodes.get(name)
+        if known is not None:
+            return self._end_boot(known)
+        found = self._objects.get("", name)
+        self._without_room.pop(name, None)
+        if found is None or not self._nodes.is_to_join(found):
+            return None
         try:
             node = self._nodes.join(found)
-        except ValueError as error:
-            logger.warning("node %s cannot be simulated: %s", name, error)
-            return
+        except ValueError:
+            self._without_room[name] = None
+            self._hooks.refused(found, f"{len(self._nodes)} nodes are simulated, and there are no addresses for more")
+            return None
         self._servers.add(node)
         try:
             await self._heartbeats.join(node, found)
@@ -99,7 +141,22 @@ class Adoption:
                 self._leave(name)
             raise
         if self._nodes.get(name) is node:
-            self._adopted(node, found)
+            self._hooks.adopted(node, found)
+            self._watch_boot(node)
+        return None
+
+    def _end_boot(self, node: SimulatedNode) -> float | None:
+        if not node.waits_for_boot:
+            return None
+        if node.boots:
+            return _until_ready(node)
+        node.waits_for_boot = False
+        self._hooks.booted(node)
+        return None
+
+
+def _until_ready(node: SimulatedNode) -> float:
+    return min(max(node.ready_at - times.unix_now(), 0.0), _LONGEST_WAIT)
 
 
 def _failed(name: str, error: Exception) -> None:

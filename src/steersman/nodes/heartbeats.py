@@ -80,19 +80,23 @@ class Heartbeats:
             if not is_already_exists(error):
                 raise
             made = await self._client.get(NODES, node.name)
+            if missing := _missing_in(made, node):
+                await self._client.patch_without_result(NODES, node.name, "", missing)
             await self._report(node, uses_volumes=False)
         node.uid = made.metadata.uid
         node.has_pulled(name for image in made.status.images for name in image.names or ())
-        await self._renew(node)
+        await self._begin_lease(node)
 
     async def join(self, node: SimulatedNode, obj: Node) -> None:
         """Complete a Node object that somebody else has created, and begin its heartbeats.
 
         Raises StatusError, Unreachable.
         """
-        await self._client.patch_without_result(NODES, node.name, "", _missing_in(obj, node))
-        await self._renew(node)
-        await self._report(node, uses_volumes=False)
+        node.has_pulled(name for image in obj.status.images for name in image.names or ())
+        if missing := _missing_in(obj, node):
+            await self._client.patch_without_result(NODES, node.name, "", missing)
+        await self._begin_lease(node)
+        await self._report(node, obj, uses_volumes=False)
         self._reported[node.name] = asyncio.get_running_loop().time()
 
     def forget(self, name: str) -> None:
@@ -147,7 +151,7 @@ class Heartbeats:
         """Return True if others have marked the node as not ready, or have changed its extended resources."""
         found = self._node_objects.get("", node.name)
         return found is not None and (
-            any(each.type == "Ready" and each.status != "True" for each in found.status.conditions)
+            (not node.boots and any(each.type == "Ready" and each.status != "True" for each in found.status.conditions))
             or bool(_extended(found, node))
         )
 
@@ -158,13 +162,22 @@ class Heartbeats:
         except StatusError as error:
             if not is_not_found(error):
                 raise
-            await self._client.create(LEASES, node.lease(lease_seconds(len(self._nodes))))
+            await self._begin_lease(node)
 
-    async def _report(self, node: SimulatedNode, *, uses_volumes: bool = True) -> None:
-        """Write the node's status, unless something else reports it."""
+    async def _begin_lease(self, node: SimulatedNode) -> None:
+        """Create the node's lease, or renew the one that exists."""
+        try:
+            await self._client.create(LEASES, node.lease(lease_seconds(len(self._nodes))))
+        except StatusError as error:
+            if not is_already_exists(error):
+                raise
+            await self._renew(node)
+
+    async def _report(self, node: SimulatedNode, known: Node | None = None, *, uses_volumes: bool = True) -> None:
+        """Write the node's status, unless something else reports it. `known` is its present object, if it was read."""
         if not self._reports:
             return
-        found = await self._client.get(NODES, node.name)
+        found = await self._client.get(NODES, node.name) if known is None else known
         status = to_plain(node.status(found.status.conditions))
         status["allocatable"].update(_extended(found, node))
         if not uses_volumes:
@@ -192,7 +205,9 @@ def _extended(obj: Node, node: SimulatedNode) -> dict[str, str | None]:
 def _missing_in(obj: Node, node: SimulatedNode) -> dict[str, Any]:
     """Return a patch with what a kubelet sets on its Node object and the object lacks."""
     labels = {name: value for name, value in node.usual_labels().items() if name not in obj.metadata.labels}
-    patch: dict[str, Any] = {"metadata": {"labels": labels, "annotations": {CONTROLLER_ATTACHES: "true"}}}
+    patch: dict[str, Any] = {}
+    if labels or obj.metadata.annotations.get(CONTROLLER_ATTACHES) != "true":
+        patch["metadata"] = {"labels": labels, "annotations": {CONTROLLER_ATTACHES: "true"}}
     if not obj.spec.pod_cidr:
         patch["spec"] = {"podCIDR": str(node.pod_cidr), "podCIDRs": [str(node.pod_cidr)]}
     return patch

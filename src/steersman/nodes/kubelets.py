@@ -26,7 +26,7 @@ from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.nodes.admission import refusal
-from steersman.nodes.adoption import Adoption
+from steersman.nodes.adoption import Adoption, NodeHooks
 from steersman.nodes.behaviour import PREFIX, duration_of
 from steersman.nodes.container.probes import due_commands
 from steersman.nodes.contents import PodContents
@@ -62,7 +62,7 @@ _LONGEST_WAIT: Final = 86400.0
 """Seconds between two syncs of a pod at most, as a timer of the event loop cannot be set for any length of time."""
 
 
-class Kubelets:
+class Kubelets(NodeHooks):
     """Kubelets of all simulated nodes: `await start()`, then `await stop()`.
 
     `client` writes for all nodes. `servers` are the HTTP servers of the nodes, which this object starts and stops.
@@ -95,7 +95,7 @@ class Kubelets:
         self._heartbeats = Heartbeats(
             client.with_own_limit(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
         )
-        self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self._node_adopted)
+        self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self)
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._nodes_of_pods: dict[Key, SimulatedNode] = {}
         self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
@@ -110,6 +110,8 @@ class Kubelets:
 
     async def start(self) -> None:
         """Register the nodes, then start syncing their pods. Raises StatusError, Unreachable."""
+        for node in self._nodes.values():
+            self._servers.add(node)
         await self._heartbeats.register_all()
         self._servers.start(self._client, self._pods)
         containers = self._servers.containers
@@ -129,7 +131,7 @@ class Kubelets:
         if self._stages is not None:
             self._stages.start()
         self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
-        self._adoption.start()
+        await self._adoption.start()
         self._tasks = [
             asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"),
             asyncio.create_task(self._resume_returned_nodes(), name="nodes that return"),
@@ -162,13 +164,27 @@ class Kubelets:
         node = self._nodes.get(pod.spec.node_name)
         return None if node is None else node.template.unknown_programs
 
-    def _node_adopted(self, node: SimulatedNode, obj: Node) -> None:
+    def adopted(self, node: SimulatedNode, obj: Node) -> None:
         """Set up a node that is simulated from now on, and sync its pods."""
         self._node_changed(None, obj)
         if self._stages is not None:
             self._stages.resume_node(node)
         for pod in self._pods.indexed(BY_NODE, node.name):
             self._changed(None, pod)
+
+    def booted(self, node: SimulatedNode) -> None:
+        """Report that a node is ready, and sync its pods."""
+        self._returned.put_nowait(node)
+
+    def left(self, node: SimulatedNode) -> None:
+        """Forget the pods of a node that is no longer simulated, once none of them is synced."""
+        for key in {*node.pods, *map(key_of, self._pods.indexed(BY_NODE, node.name))}:
+            if self._nodes_of_pods.get(key) is node:
+                self._queue.add(key)
+
+    def refused(self, obj: Node, why: str) -> None:
+        """Record that a node cannot be simulated."""
+        self._events.recorder("kubelet", obj.metadata.name).event(reference(NODES, obj), "Warning", "NotSimulated", why)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         """Apply the annotations of a Node object to the simulated node."""
@@ -203,6 +219,8 @@ class Kubelets:
         if new is None and old is not None:
             self._servers.containers.forget(old, gone=True)
             self._needs.forget(old)
+            if self._nodes.get(old.spec.node_name) is None:
+                self._expected.pop(key_of(old), None)
         pod = new or old
         if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
             if new is None or is_terminal(new):
@@ -245,7 +263,7 @@ class Kubelets:
             known.allocated.remove(key)
             await self._release_volumes(key, known)
             self._nodes_of_pods.pop(key, None)
-        if pod is None or node is None or node.unreachable:
+        if pod is None or node is None or node.unreachable or node.boots:
             return
         is_new = not pod.status.start_time and not is_terminal(pod) and pod.metadata.deletion_timestamp is None
         if is_new and not self._stages_rule_pods and await self._is_refused(pod, node):

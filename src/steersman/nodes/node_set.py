@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from ipaddress import AddressValueError, IPv4Network, NetmaskValueError
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Node
 from steersman.machinery.number_allocator import NumberAllocator
-from steersman.nodes.behaviour import PREFIX
-from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
+from steersman.machinery.validation.formats import is_valid_label_value
+from steersman.machinery.values import times
+from steersman.nodes.behaviour import PREFIX, duration_of
+from steersman.nodes.simulated_node import CAPACITY, OS_IMAGE, NodeTemplate, SimulatedNode
 
 OF_KWOK: Final = "kwok.x-k8s.io/node"
 """Annotation by which kwok manages a node; its value is `fake`."""
@@ -19,6 +21,8 @@ _NEEDED: Final = ("cpu", "memory", "pods")
 """Resources without which no pod fits on a node."""
 _POD_RANGE: Final = 24
 """Prefix length of a node's range of pod addresses."""
+_FIRST_HOST: Final = 2
+"""Distance of the first node's address from the beginning of the nodes' range."""
 
 
 class Networks(NamedTuple):
@@ -27,11 +31,41 @@ class Networks(NamedTuple):
     hosts: IPv4Network
     pods: IPv4Network
 
+    @property
+    def most_nodes(self) -> int:
+        """Number of nodes for which there are addresses."""
+        return self.pods.num_addresses >> (32 - _POD_RANGE)
+
+    def number_of(self, node: Node) -> int | None:
+        """Return the number that a Node's range of pod addresses implies, or else its address; None for neither."""
+        number = self._number_in(node.spec.pod_cidr)
+        if number is not None:
+            return number
+        internal = (each.address for each in node.status.addresses if each.type == "InternalIP")
+        for text in internal:
+            try:
+                number = int(IPv4Address(text)) - int(self.hosts.network_address) - _FIRST_HOST
+            except AddressValueError:
+                continue
+            if 0 <= number < self.most_nodes:
+                return number
+        return None
+
+    def _number_in(self, cidr: str) -> int | None:
+        try:
+            found = IPv4Network(cidr)
+        except (AddressValueError, NetmaskValueError, ValueError):
+            return None
+        if found.prefixlen != _POD_RANGE or not found.subnet_of(self.pods):
+            return None
+        return (int(found.network_address) - int(self.pods.network_address)) >> (32 - _POD_RANGE)
+
 
 class NodeSet(Mapping[str, SimulatedNode]):
     """Simulated nodes by name.
 
-    Without `networks` no Node object is adopted. With `adopts_all` every Node object is, otherwise the annotated ones.
+    Without `networks` no Node object is adopted. With `adopts_all` every Node object is, otherwise the annotated ones and
+    those of `nodes`.
     """
 
     def __init__(
@@ -47,7 +81,8 @@ class NodeSet(Mapping[str, SimulatedNode]):
         self._nodes = {each.name: each for each in nodes}
         self._networks = networks
         self._adopts_all = adopts_all
-        self._adopted: set[str] = set()
+        self._without_asking = set(self._nodes)
+        """Names of nodes that are simulated without an annotation."""
         self._free = NumberAllocator(each.number for each in self._nodes.values())
 
     def __getitem__(self, name: str) -> SimulatedNode:
@@ -59,57 +94,62 @@ class NodeSet(Mapping[str, SimulatedNode]):
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def is_adopted(self, name: str) -> bool:
-        """Return True if a node was adopted, so that it is not a configured one."""
-        return name in self._adopted
+    def resume(self, node: Node) -> None:
+        """Simulate a node of an earlier process again, if this object is one."""
+        if node.status.node_info.os_image == OS_IMAGE:
+            self._without_asking.add(node.metadata.name)
 
     def is_to_join(self, node: Node) -> bool:
-        """Return True if a Node object should be simulated and is not one of the configured nodes."""
-        if self._networks is None or (node.metadata.name in self._nodes and not self.is_adopted(node.metadata.name)):
-            return False
+        """Return True if a Node object should be simulated."""
+        if self._networks is None:
+            return node.metadata.name in self._without_asking
         said = node.metadata.annotations
-        return self._adopts_all or said.get(OF_KWOK) == "fake" or said.get(SIMULATED) == "true"
+        return (
+            self._adopts_all
+            or said.get(OF_KWOK) == "fake"
+            or said.get(SIMULATED) == "true"
+            or node.metadata.name in self._without_asking
+        )
 
     def join(self, node: Node) -> SimulatedNode:
         """Adopt a Node object and return its simulated node. Raises ValueError if no address is left."""
-        assert self._networks is not None
-        number = self._number_of(node)
+        if self._networks is None:
+            raise ValueError("no addresses are configured")
+        number = self._networks.number_of(node)
+        if number is None or number not in self._free:
+            number = self._free.lowest()
         found = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
         found.uid = node.metadata.uid
+        found.ready_at = ready_at_of(node)
         self._free.allocate(number)
         self._nodes[found.name] = found
-        self._adopted.add(found.name)
         return found
 
-    def follow(self, node: Node) -> None:
-        """Update the template of an adopted node from its object."""
-        self._nodes[node.metadata.name].template = template_of(node, self._usual)
+    def follow(self, old: Node | None, new: Node) -> None:
+        """Apply the capacity and annotations of a changed Node object to its simulated node.
+
+        A resource that only the capacity has is left to the next report, which makes extended resources allocatable.
+        """
+        node = self._nodes[new.metadata.name]
+        node.ready_at = ready_at_of(new)
+        if old is not None and _describes_same_machine(old, new):
+            return
+        found = template_of(new, self._usual)
+        known = {*node.template.capacity, *new.status.allocatable}
+        node.template = replace(
+            node.template,
+            capacity={name: amount for name, amount in found.capacity.items() if name in known},
+            given_allocatable=found.given_allocatable,
+            architecture=found.architecture,
+            kubelet_version=found.kubelet_version,
+        )
 
     def leave(self, name: str) -> SimulatedNode | None:
-        """Remove an adopted node and return it; None if no adopted node has the name."""
-        if name not in self._adopted:
-            return None
-        self._adopted.discard(name)
-        found = self._nodes.pop(name)
-        self._free.release(found.number)
+        """Remove a node and return it; None if no node has the name."""
+        found = self._nodes.pop(name, None)
+        if found is not None:
+            self._free.release(found.number)
         return found
-
-    def _number_of(self, node: Node) -> int:
-        """Return the number that the node's existing pod range implies, if it is free, otherwise the lowest
-        free one.
-        """
-        known = self._number_in(node.spec.pod_cidr)
-        return known if known is not None and known in self._free else self._free.lowest()
-
-    def _number_in(self, cidr: str) -> int | None:
-        assert self._networks is not None
-        try:
-            found = IPv4Network(cidr)
-        except (AddressValueError, NetmaskValueError, ValueError):
-            return None
-        if found.prefixlen != _POD_RANGE or not found.subnet_of(self._networks.pods):
-            return None
-        return (int(found.network_address) - int(self._networks.pods.network_address)) >> (32 - _POD_RANGE)
 
 
 def template_of(node: Node, usual: NodeTemplate) -> NodeTemplate:
@@ -120,10 +160,28 @@ def template_of(node: Node, usual: NodeTemplate) -> NodeTemplate:
         capacity.setdefault(name, status.allocatable.get(name, CAPACITY[name]))
     allocatable = {**{name: capacity[name] for name in _NEEDED}, **status.allocatable} if status.allocatable else None
     info = status.node_info
+    said = "" if is_valid_label_value(info.architecture) else info.architecture  # it becomes a label
     return replace(
         usual,
         capacity=capacity if status.capacity or status.allocatable else CAPACITY,
         given_allocatable=allocatable,
-        architecture=info.architecture or labels.get("kubernetes.io/arch", "") or usual.architecture,
+        architecture=said or labels.get("kubernetes.io/arch", "") or usual.architecture,
         kubelet_version=info.kubelet_version or usual.kubelet_version,
+    )
+
+
+def ready_at_of(node: Node) -> float:
+    """Return the time in seconds since 1970 until which a Node boots, by its annotation; 0 without one."""
+    said = node.metadata.annotations
+    seconds = duration_of(said.get(f"{PREFIX}ready-after", ""))
+    created = node.metadata.creation_timestamp
+    return times.unix(created) + seconds if seconds > 0 and created else 0.0
+
+
+def _describes_same_machine(one: Node, other: Node) -> bool:
+    return (
+        one.status.capacity == other.status.capacity
+        and one.status.allocatable == other.status.allocatable
+        and one.status.node_info == other.status.node_info
+        and one.metadata.labels == other.metadata.labels
     )

@@ -30,9 +30,11 @@ from steersman.api.core.v1 import (
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.informer import Key
 from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
+from steersman.machinery.validation.formats import LABEL_VALUE_MAX_LENGTH
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import time_condition
 from steersman.nodes.admission import Allocated
+from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.images import size_of
 from steersman.nodes.rehearsal import Unknown
 
@@ -70,6 +72,18 @@ _UNDER_PRESSURE: Final = {
     )
 }
 
+_BOOTING: Final = (
+    "Ready",
+    "False",
+    "KubeletNotReady",
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns "
+    "error: cni plugin not initialized",
+)
+GROUP: Final = f"{PREFIX}group"
+"""Label of a node with the name of its group."""
+OS_IMAGE: Final = "Simulated"
+"""Operating system that simulated nodes report."""
+
 _DECLARED: Final = (
     "InPlacePodLevelResourcesVerticalScaling",
     "InPlacePodVerticalScalingInitContainers",
@@ -96,6 +110,8 @@ class NodeTemplate:
     """Treatment of programs that are not simulated; None for the default of each container."""
     given_allocatable: Mapping[str, str] | None = None
     """Resources for pods; None for the whole capacity."""
+    group: str = ""
+    """Name of the nodes' group; "" for none, or for one that is not valid in a label."""
 
     @property
     def allocatable(self) -> Mapping[str, str]:
@@ -123,6 +139,10 @@ class SimulatedNode:
         """Seconds from a pod's start until its containers begin."""
         self.images: dict[str, None] = {}
         """Full names of images on the node; the most recently used ones come last."""
+        self.ready_at = 0.0
+        """Time in seconds since 1970 until which the node boots: it is not ready, and no container starts on it."""
+        self.waits_for_boot = False
+        """True if the end of its boot has not been handled yet."""
         self.pressure: tuple[str, ...] = ()
         """Types of its pressure conditions that are true."""
         self.allocated: Final = Allocated()
@@ -176,15 +196,30 @@ class SimulatedNode:
     def _machine_id(self) -> str:
         return sha256(self.name.encode()).hexdigest()[:32]
 
+    @property
+    def boots(self) -> bool:
+        """True if the node is not ready yet, as it boots."""
+        return self.ready_at > times.unix_now()
+
+    @property
+    def pods(self) -> tuple[Key, ...]:
+        """Pods that have addresses of the node."""
+        return tuple(self._addresses)
+
     def usual_labels(self) -> dict[str, str]:
-        """Return the labels that a kubelet sets on its node."""
+        """Return the labels that a kubelet sets on its node, and its group.
+
+        The hostname is missing if a label cannot hold the name.
+        """
         architecture = self.template.architecture
+        hostname = {"kubernetes.io/hostname": self.name} if len(self.name) <= LABEL_VALUE_MAX_LENGTH else {}
         return {
             "beta.kubernetes.io/arch": architecture,
             "beta.kubernetes.io/os": "linux",
             "kubernetes.io/arch": architecture,
-            "kubernetes.io/hostname": self.name,
+            **hostname,
             "kubernetes.io/os": "linux",
+            **({GROUP: self.template.group} if self.template.group else {}),
         }
 
     def node(self) -> Node:
@@ -218,9 +253,7 @@ class SimulatedNode:
                 ),
                 before,
             )
-            for type_, status, reason, message in (
-                _UNDER_PRESSURE[each[0]] if each[0] in self.pressure else each for each in GOOD
-            )
+            for type_, status, reason, message in map(self._condition, GOOD)
         ]
         return NodeStatus(
             capacity=dict(template.capacity),
@@ -246,13 +279,19 @@ class SimulatedNode:
                 system_uuid=machine,
                 boot_id=machine,
                 kernel_version="6.12.0",
-                os_image="Simulated",
+                os_image=OS_IMAGE,
                 container_runtime_version="containerd://2.1.0",
                 kubelet_version=template.kubelet_version,
                 operating_system="linux",
                 architecture=template.architecture,
             ),
         )
+
+    def _condition(self, good: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
+        """Return the present form of one of the conditions of a healthy node."""
+        if good[0] in self.pressure:
+            return _UNDER_PRESSURE[good[0]]
+        return _BOOTING if good[0] == "Ready" and self.boots else good
 
     def lease(self, seconds: int) -> Lease:
         """Return the node's Lease, with a duration of `seconds`."""

@@ -44,8 +44,8 @@ def install_fairness_paths(server: Server, fairness: Fairness) -> None:
         return await _dump(request_rows(fairness, _described, _as_time, with_details=with_details))
 
     handlers: dict[str, PathHandler] = {"priority_levels": levels, "queues": queues, "requests": requests}
-    for what, handler in handlers.items():
-        server.add_path(f"{_ROOT}/dump_{what}", handler, listed=False)
+    for page, handler in handlers.items():
+        server.add_path(f"{_ROOT}/dump_{page}", handler, listed=False)
 
 
 async def _dump(rows: Iterable[Row]) -> Response:

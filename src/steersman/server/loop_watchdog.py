@@ -188,7 +188,7 @@ class LoopWatchdog:
 
     def _watch(self) -> None:
         own = threading.get_ident()
-        told: list[_Sample] | None = None
+        reported: list[_Sample] | None = None
         while not self._stopped.wait(self._interval):
             samples, others = self._samples, self._others
             if time.monotonic() < self._due + self.threshold / 2 or len(samples) >= _MOST_LOOKS:
@@ -199,8 +199,8 @@ class LoopWatchdog:
             if found is not None and found.f_globals.get("__name__") not in _IDLE:
                 samples.append(_sample(found))
                 held = time.monotonic() - self._due
-                if held > STILL and told is not samples:
-                    told = samples
+                if held > STILL and reported is not samples:
+                    reported = samples
                     self._report_ongoing(held, samples[-1])
             for each in frames.values():
                 if each.f_globals.get("__name__") not in _WAITING:

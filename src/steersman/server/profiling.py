@@ -76,8 +76,8 @@ class _Profile:
 
     async def answer(self, request: Request) -> Response:
         """Profile the event loop for some seconds and answer with the profile."""
-        asked = request.query.get("seconds", "30")
-        if not _SECONDS.fullmatch(asked) or not 0 < int(asked) <= _LONGEST:
+        seconds = request.query.get("seconds", "30")
+        if not _SECONDS.fullmatch(seconds) or not 0 < int(seconds) <= _LONGEST:
             return text_response(400, f"seconds must be a number from 1 to {_LONGEST}\n")
         if self._running:
             return text_response(500, "Could not enable CPU profiling: cpu profiling already in use\n")
@@ -88,7 +88,7 @@ class _Profile:
         profile = cProfile.Profile()
         try:
             profile.enable()
-            await asyncio.sleep(int(asked))
+            await asyncio.sleep(int(seconds))
         finally:
             profile.disable()
             self._running = False

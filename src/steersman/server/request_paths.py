@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import msgspec
 
 from steersman.endpoints.query import Query
-from steersman.endpoints.request import Request
+from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import JSON_TYPE, error_response, method_not_allowed
 from steersman.machinery.errors.status import StatusError, bad_request, too_many_requests
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -31,15 +31,18 @@ from steersman.server.request_traces import PATH, RequestTraces, leave_out
 from steersman.server.server import Server
 from steersman.tracing.documents import document, summary
 from steersman.tracing.trace import Trace
+from steersman.work.yielding import run_in_slices
 
 MOST_UNREAD: Final = 1 << 20
 """Unsent bytes of a stream above which further requests are dropped and counted."""
+WORKER: Final = "steersman-worker"
+"""Header field that tells which of several processes has answered."""
 _DELAY: Final = 0.1
 """Seconds for which requests are collected before they are written to a stream."""
 _MOST_WAITING: Final = 5_000
 """Requests that wait for their lines; further requests are dropped and counted."""
 _AT_ONCE: Final = 200
-"""Lines that are made in one iteration of the event loop."""
+"""Lines that are written together."""
 MOST_STREAMS: Final = 16
 """Most streams at once."""
 _LONGEST: Final = 64
@@ -49,14 +52,25 @@ Matches = Callable[[dict[str, Any]], bool]
 """Condition about the summary of a request."""
 
 
-def install_request_paths(server: Server, traces: RequestTraces) -> None:
-    """Add the paths, which the index does not list. Raises ValueError if a path is taken."""
-    server.add_path(PATH, partial(_requests, server, traces), listed=False)
-    server.add_prefix(f"{PATH}/", partial(_one, traces))
+def install_request_paths(server: Server, traces: RequestTraces, worker: str = "") -> None:
+    """Add the paths, which the index does not list. Raises ValueError if a path is taken.
+
+    `worker` tells which of several processes this one is, as in "2 of 4"; each has its own requests.
+    """
+    server.add_path(PATH, partial(_of_worker, worker, partial(_requests, server, traces)), listed=False)
+    server.add_prefix(f"{PATH}/", partial(_of_worker, worker, partial(_one, traces)))
+
+
+async def _of_worker(worker: str, handle: Handler, request: Request) -> Response:
+    """Return the answer of `handle`, which says of which process it is."""
+    leave_out()
+    response = await handle(request)
+    if worker:
+        response.headers.append((WORKER, worker))
+    return response
 
 
 async def _requests(server: Server, traces: RequestTraces, request: Request) -> Response:
-    leave_out()
     try:
         _check_method(request)
         matches = matcher(request.query)
@@ -71,7 +85,6 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
 
 
 async def _one(traces: RequestTraces, request: Request) -> Response:
-    leave_out()
     # clients choose their audit IDs, which a path has escaped
     wanted = unquote(request.path.removeprefix(f"{PATH}/"))
     try:
@@ -99,7 +112,7 @@ class RequestStream:
         self._writer: BodyWriter | None = None
         self._leave: Callable[[], None] | None = None
         self._waiting: deque[Trace] = deque()
-        self._timer: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._dropped = 0
 
     def start(self, writer: BodyWriter) -> None:
@@ -122,8 +135,8 @@ class RequestStream:
 
     def finish(self) -> None:
         """End the stream, as the server is shutting down."""
-        while self._waiting:
-            self._flush()
+        while self._write_some():
+            pass
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.end()
@@ -141,7 +154,12 @@ class RequestStream:
             self._timer = asyncio.get_running_loop().call_later(_DELAY, self._flush)
 
     def _flush(self) -> None:
-        """Write the lines of the waiting requests, a bounded number of them at once."""
+        """Write the lines of the waiting requests."""
+        self._timer = None
+        run_in_slices(self._write_some)
+
+    def _write_some(self) -> bool:
+        """Write the lines of some waiting requests; return True if there are more."""
         waiting, matches = self._waiting, self._matches
         found = [summary(waiting.popleft()) for _ in range(min(len(waiting), _AT_ONCE))]
         lines: list[bytes] = []
@@ -149,17 +167,19 @@ class RequestStream:
             lines.append(_line({"dropped": self._dropped}))
             self._dropped = 0
         lines += [_line(each) for each in found if matches(each)]
-        self._timer = asyncio.get_running_loop().call_soon(self._flush) if waiting else None
         if self._writer is not None and lines:
             self._writer.write(b"".join(lines))
+        return bool(waiting)
 
 
 def matcher(query: Query) -> Matches:
     """Return the condition of the filters in a query. Raises StatusError 400 for a malformed one."""
     given: list[Matches] = []
-    for name in ("user", "verb", "namespace"):
+    for name in ("user", "namespace"):
         if wanted := query.get(name, ""):
             given.append(partial(_has, name, wanted))
+    if wanted := query.get("verb", ""):
+        given.append(partial(_has_one, "verb", frozenset(wanted.split(","))))
     if wanted := query.get("resource", ""):
         resource, _, subresource = wanted.partition("/")
         given.append(partial(_has, "resource", resource))
@@ -178,6 +198,10 @@ def matcher(query: Query) -> Matches:
 
 def _has(fact: str, wanted: str, found: dict[str, Any]) -> bool:
     return bool(found[fact] == wanted)
+
+
+def _has_one(fact: str, wanted: frozenset[str], found: dict[str, Any]) -> bool:
+    return found[fact] in wanted
 
 
 def _contains(wanted: str, found: dict[str, Any]) -> bool:

@@ -59,9 +59,13 @@ class ConvertingSink:
         self._handle = start.handle
         if self._is_over:
             start.handle.cancel()
-        told = start.current_revision
+        current_revision = start.current_revision
         return WatchStart(
-            start.initial, start.revision, self, lambda: told() if self._task is None else None, start.last_change
+            start.initial,
+            start.revision,
+            self,
+            lambda: current_revision() if self._task is None else None,
+            start.last_change,
         )
 
     def cancel(self) -> None:

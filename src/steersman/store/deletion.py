@@ -58,7 +58,7 @@ async def _delete_named(
 ) -> Deleted:
     """Delete an object by name. `is_listed` is True if a list of the newest state has just returned the object."""
     key = store.key(ctx.action.namespace, name)
-    asked = options.grace_period_seconds
+    grace = options.grace_period_seconds
     optimistic = not is_listed and store.is_optimistic(ctx)
     for attempt in range(_ATTEMPTS):
         is_known = optimistic or (is_listed and not attempt)
@@ -68,7 +68,7 @@ async def _delete_named(
                 optimistic = False
                 continue
             raise store.not_found(ctx, name)
-        options.grace_period_seconds = asked
+        options.grace_period_seconds = grace
         try:
             done = await _delete_once(store, ctx, key, entry, options, check)
         except StatusError as error:

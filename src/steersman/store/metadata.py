@@ -114,20 +114,20 @@ def _shorten_grace(metadata: ObjectMeta, options: DeleteOptions) -> tuple[bool, 
     remaining = metadata.deletion_grace_period_seconds
     if not remaining:
         return False, False
-    asked = options.grace_period_seconds
-    if asked is None:
+    grace = options.grace_period_seconds
+    if grace is None:
         options.grace_period_seconds = remaining
         return False, True
-    if asked >= remaining:
+    if grace >= remaining:
         return False, True
     assert metadata.deletion_timestamp is not None
-    moved = times.shifted(times.shifted(metadata.deletion_timestamp, -remaining), asked)
+    moved = times.shifted(times.shifted(metadata.deletion_timestamp, -remaining), grace)
     now = times.now()
     if moved < now:
         moved = now
-        asked = 1 if asked else 0
+        grace = 1 if grace else 0
     metadata.deletion_timestamp = moved
-    metadata.deletion_grace_period_seconds = asked
+    metadata.deletion_grace_period_seconds = grace
     return True, False
 
 

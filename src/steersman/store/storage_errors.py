@@ -108,19 +108,19 @@ def may_be_stored(error: StatusError) -> bool:
     return isinstance(error.__cause__, OutcomeUnknown)
 
 
-def too_old(asked: int, oldest: int) -> StatusError:
+def too_old(requested: int, oldest: int) -> StatusError:
     """Return 410 for a watch from `asked`, where `oldest` is the first possible version. Clients parse the message."""
-    return errors.expired(f"too old resource version: {asked} ({oldest})")
+    return errors.expired(f"too old resource version: {requested} ({oldest})")
 
 
-def end_of_watch(error: Exception, asked: int, newest: int) -> StatusError | None:
+def end_of_watch(error: Exception, requested: int, newest: int) -> StatusError | None:
     """Return the error for the client of a watch that started at version `asked` and has ended with `error`.
 
     Returns None if the client can resume from its last version. `newest` is the version of the cache.
     """
     if isinstance(error, Compacted):
-        return too_old(asked, error.revision)
+        return too_old(requested, error.revision)
     if isinstance(error, WatchTooSlow):
-        logger.info("a watch from version %d is ended: %s", asked, error)
-        return too_old(asked, newest)
+        logger.info("a watch from version %d is ended: %s", requested, error)
+        return too_old(requested, newest)
     return None

@@ -155,19 +155,19 @@ def _proxy(text: str, authority: bytes, *, insecure: bool) -> Proxy:
     """
     try:
         url = urlsplit(text)
-        port = url.port
+        port, scheme = url.port, url.scheme
     except ValueError:
         raise KubeconfigError(f"failed to parse proxy-url {quote(redacted_url(text))}") from None
-    if url.scheme == "socks5":
+    if scheme == "socks5":
         raise KubeconfigError(f"not supported: the SOCKS proxy {quote(redacted_url(text))}, use an HTTP proxy")
-    if url.scheme not in _PROXY_PORTS:
-        raise KubeconfigError(f"unsupported scheme {quote(url.scheme)}, must be http, https, or socks5")
+    if scheme not in _PROXY_PORTS:
+        raise KubeconfigError(f"unsupported scheme {quote(scheme)}, must be http, https, or socks5")
     if not url.hostname:
         raise KubeconfigError(f"the proxy-url {quote(redacted_url(text))} has no host")
-    tls = client_tls(authority, insecure=insecure, protocols=HTTP1) if url.scheme == "https" else None
+    tls = client_tls(authority, insecure=insecure, protocols=HTTP1) if scheme == "https" else None
     return Proxy(
         url.hostname,
-        port or _PROXY_PORTS[url.scheme],
+        port or _PROXY_PORTS[scheme],
         tls is not None,
         None if url.username is None else unquote(url.username),
         unquote(url.password or ""),

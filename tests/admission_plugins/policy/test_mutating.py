@@ -160,14 +160,14 @@ async def test_custom_resources_are_changed_and_pruned(client: Client) -> None:
     assert made.json()["spec"] == {"a": "x", "n": 3}
 
 
-async def test_updates_are_changed_too_and_mutations_are_counted(client: Client) -> None:
+async def test_updates_are_changed_too_and_mutations_are_counted(own_client: Client) -> None:
     rule = {"operations": ["UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
-    await enforce(client, "p", applying("Object{data: {'old': oldObject.data.a}}", rules=[rule]))
-    made = (await create(client, "x", {"a": "1"})).json()
+    await enforce(own_client, "p", applying("Object{data: {'old': oldObject.data.a}}", rules=[rule]))
+    made = (await create(own_client, "x", {"a": "1"})).json()
     made["data"]["a"] = "2"
-    changed = await client.put(f"{CONFIG_MAPS}/x", made)
+    changed = await own_client.put(f"{CONFIG_MAPS}/x", made)
     assert changed.json()["data"] == {"a": "2", "old": "1"}
-    metrics = (await client.get("/metrics")).body.decode()
+    metrics = (await own_client.get("/metrics")).body.decode()
     assert (
         'apiserver_mutating_admission_policy_check_total{error_type="no_error",policy="p",policy_binding="p-0"} 1'
         in metrics

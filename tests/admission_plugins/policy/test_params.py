@@ -125,7 +125,7 @@ def expected_decodings(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("expected_decodings", [(1 << 20, 2), (400, 4)], indirect=True)
 async def test_parameters_are_kept_as_far_as_their_bytes_go(
-    expected_decodings: int, client: Client, monkeypatch: pytest.MonkeyPatch
+    expected_decodings: int, own_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The two parameters have some 250 bytes of JSON each. The last one is always cached."""
     decoded: list[bytes] = []
@@ -137,12 +137,12 @@ async def test_parameters_are_kept_as_far_as_their_bytes_go(
 
     monkeypatch.setattr(params, "_decode", counted)
     for name in ("one", "two"):
-        await create(client, name, {"most": "2"}, labels={"limit": "yes"})
+        await create(own_client, name, {"most": "2"}, labels={"limit": "yes"})
     await enforce(
-        client, "p", validating(AT_MOST, paramKind=CONFIG), limits(selector={"matchLabels": {"limit": "yes"}})
+        own_client, "p", validating(AT_MOST, paramKind=CONFIG), limits(selector={"matchLabels": {"limit": "yes"}})
     )
     for name in ("x", "y"):
-        assert (await create(client, name, {"a": ""})).status == 201
+        assert (await create(own_client, name, {"a": ""})).status == 201
     assert len(decoded) == expected_decodings
 
 

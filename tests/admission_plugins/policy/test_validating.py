@@ -244,10 +244,10 @@ async def test_what_costs_much_is_evaluated_in_the_lane_to_its_limit(client: Cli
     assert "actual cost limit exceeded" in (await create(client, "y")).json()["message"]
 
 
-async def test_what_became_of_validations_is_counted(client: Client) -> None:
-    await enforce(client, "p", validating("true", "false"))
-    await create(client, "x")
-    metrics = (await client.get("/metrics")).body.decode()
+async def test_what_became_of_validations_is_counted(own_client: Client) -> None:
+    await enforce(own_client, "p", validating("true", "false"))
+    await create(own_client, "x")
+    metrics = (await own_client.get("/metrics")).body.decode()
     assert (
         'apiserver_validating_admission_policy_check_total{enforcement_action="deny",error_type="invalid_error",'
         'policy="p",policy_binding="p-0"} 1' in metrics

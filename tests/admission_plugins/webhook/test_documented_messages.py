@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from steersman.testing import Client
 from tests.admission_plugins.webhook.admission_hook import MUTATING, VALIDATING, AdmissionHook, Request, configure
@@ -60,7 +61,7 @@ PLACES: dict[str, Callable[[AdmissionHook], dict[str, Any]]] = {
 """Client configurations of the webhook, by a part of the message."""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def http() -> AsyncIterator[int]:
     """Yield the port of a server that speaks plain HTTP."""
 

@@ -107,6 +107,7 @@ async def test_a_webhook_that_fails(client: Client, hook: AdmissionHook, policy:
     assert made.json()["message"].startswith(start), made.json()["message"]
 
 
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(("policy", "how"), [("Fail", "closed"), ("Ignore", "open")])
 @pytest.mark.parametrize(
     ("answer", "told"),
@@ -116,7 +117,7 @@ async def test_a_webhook_that_fails(client: Client, hook: AdmissionHook, policy:
     ],
 )
 async def test_a_webhook_that_fails_is_logged_once_without_what_it_has_answered(
-    client: Client,
+    own_client: Client,
     hook: AdmissionHook,
     caplog: pytest.LogCaptureFixture,
     policy: str,
@@ -125,9 +126,9 @@ async def test_a_webhook_that_fails_is_logged_once_without_what_it_has_answered(
     told: str,
 ) -> None:
     hook.answers["/w"] = lambda request: answer
-    await configure(client, VALIDATING, hook.webhook("/w", "configmaps", failurePolicy=policy))
+    await configure(own_client, VALIDATING, hook.webhook("/w", "configmaps", failurePolicy=policy))
     for number in range(5):
-        await client.post(CONFIG_MAPS, config_map(f"x{number}"))
+        await own_client.post(CONFIG_MAPS, config_map(f"x{number}"))
     (line,) = [each for each in caplog.records if each.name.endswith("webhook.calling")]
     assert line.levelname == "WARNING"
     assert line.getMessage().startswith(f"Failed calling webhook, failing {how} w.example.com: ")
@@ -257,6 +258,7 @@ async def test_a_service_that_is_not_there(client: Client, hook: AdmissionHook) 
     assert answer.json()["message"].endswith(f'failed to call webhook: Post "{where}": service "none" not found')
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_left_of_webhooks_when_the_server_ends(hook: AdmissionHook) -> None:
     async with Environment() as environment:
         client = environment.client()

@@ -113,6 +113,23 @@ def test_a_cluster_is_left_running_found_and_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_running_cluster_is_scaled_and_has_the_added_nodes_at_its_next_start(tmp_path: Path) -> None:
+    where = ("--data-dir", str(tmp_path))
+    assert "no cluster or server is running" in run("scale", "nodes", "2", *where, code=1)
+    start = ("up", *where, "--secure-port=0", "--detach")
+    run(*start)
+    try:
+        assert run("scale", "nodes", "3", *where) == "group node: 3 nodes, 2 added\n"
+        assert "no node is in group x" in run("scale", "nodes", "3", "--group=x", *where, code=1)
+        assert "32769 is not in the range" in run("scale", "nodes", "32769", *where, code=1)
+        run("down", *where)
+        run(*start)
+        assert "nodes       3 ready" in run("status", *where)
+    finally:
+        run("down", *where)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -132,8 +132,8 @@ def version_line() -> str:
 
 def help_text() -> str:
     """Return the help, with one line per flag, as tools search it for supported flags."""
-    told = {name: flag.help for name, flag in FLAGS.items() if name not in NOT_UPSTREAM | WITHOUT_EFFECT} | OWN
-    lines = [f"      --{name:<42} {told.get(name, 'has no effect')}" for name in sorted({*told, *WITHOUT_EFFECT})]
+    helps = {name: flag.help for name, flag in FLAGS.items() if name not in NOT_UPSTREAM | WITHOUT_EFFECT} | OWN
+    lines = [f"      --{name:<42} {helps.get(name, 'has no effect')}" for name in sorted({*helps, *WITHOUT_EFFECT})]
     return "\n".join(
         (
             "The kube-apiserver of `steersman envtest`.",

@@ -203,7 +203,7 @@ def _running(folder: Path) -> Running | None:
 @cluster_data_dir
 def status(data_dir: Path) -> None:
     """Print the state of the cluster or server in a folder; exit with 1 if it does not answer."""
-    found = _require_running(data_dir)
+    found = require_running(data_dir)
     from steersman.cli.up.status import status_lines
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
@@ -224,7 +224,7 @@ def down(data_dir: Path) -> None:
 
     Its data stays in the folder. Its context is removed from the user's kubeconfig.
     """
-    found = _require_running(data_dir)
+    found = require_running(data_dir)
     if not found.pid:
         fail(f"a cluster is starting in {data_dir}, or was started by an older version: end its process yourself")
     try:
@@ -247,7 +247,7 @@ def _remove_context(folder: Path) -> None:
         click.echo(f"context {name} was removed from {path}")
 
 
-def _require_running(folder: Path) -> Running:
+def require_running(folder: Path) -> Running:
     """Return the process in a folder; exit with 1 if there is none."""
     found = _running(folder)
     if found is None:

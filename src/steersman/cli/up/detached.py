@@ -72,8 +72,8 @@ def detach(folder: Path, claimed: IO[str], serve: Callable[[Callable[[Address], 
         raise
     if not line:
         os.waitpid(child, 0)  # the pipe is closed, as the child has ended
-        said = [each for each in log.read_text(errors="replace").split("\n") if each]
-        fail(said[-1].removeprefix("steersman: ") if said else f"the cluster ended at once, and {log} is empty")
+        lines = [each for each in log.read_text(errors="replace").split("\n") if each]
+        fail(lines[-1].removeprefix("steersman: ") if lines else f"the cluster ended at once, and {log} is empty")
     return line
 
 
@@ -85,14 +85,14 @@ def _report_ready(writer: int, line: str) -> None:
 
 def _line(reader: int) -> str:
     """Return the line that arrives, or "" if the other side closes the pipe. Raises TimeoutError after PATIENCE."""
-    said = b""
+    received = b""
     until = time.monotonic() + PATIENCE
-    while not said.endswith(b"\n"):
+    while not received.endswith(b"\n"):
         readable, _, _ = select.select([reader], [], [], max(until - time.monotonic(), 0))
         if not readable:
             raise TimeoutError
         piece = os.read(reader, 65536)
         if not piece:
             return ""
-        said += piece
-    return said.decode().rstrip("\n")
+        received += piece
+    return received.decode().rstrip("\n")

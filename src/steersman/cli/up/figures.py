@@ -152,5 +152,5 @@ def nodes_in_words(figures: Figures) -> str:
 def pods_in_words(figures: Figures) -> str:
     """Return `12 running, 1 pending` or `none`."""
     order: Iterable[str] = (*_PHASES, *sorted({*figures.pods} - {*_PHASES}))
-    told = [f"{figures.pods[each]} {to_lower(each)}" for each in order if figures.pods.get(each)]
-    return ", ".join(told) or "none"
+    counts = [f"{figures.pods[each]} {to_lower(each)}" for each in order if figures.pods.get(each)]
+    return ", ".join(counts) or "none"

@@ -145,7 +145,7 @@ def end(folder: Path, found: Running) -> None:
 def _holder(file: IO[str]) -> int:
     """Return the pid of the process that holds the fcntl(2) lock of a file, or 0."""
     is_mac = sys.platform == "darwin"
-    asked = (0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET) if is_mac else (fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    told = _LOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _LOCK.pack(*asked)))
-    kind, pid = (told[3], told[2]) if is_mac else (told[0], told[4])
+    request = (0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET) if is_mac else (fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    answer = _LOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, _LOCK.pack(*request)))
+    kind, pid = (answer[3], answer[2]) if is_mac else (answer[0], answer[4])
     return 0 if kind == fcntl.F_UNLCK else int(pid)

@@ -133,10 +133,10 @@ class Trouble:
         """Add a new or repeated warning event."""
         if new is None:
             return
-        place = new.object
-        name = f"{place.namespace}/{place.name}" if place.namespace else place.name
+        involved = new.object
+        name = f"{involved.namespace}/{involved.name}" if involved.namespace else involved.name
         key = key_of(new)
-        text = plain(f"{place.kind} {name}: {new.reason}: {new.message}")
+        text = plain(f"{involved.kind} {name}: {new.reason}: {new.message}")
         self._warnings[key] = plain(_time_of(new)), text
         latest = sorted(self._warnings.items(), key=lambda each: each[1][0], reverse=True)
         self._warnings = dict(latest[:_SHOWN_WARNINGS])

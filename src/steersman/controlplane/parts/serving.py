@@ -264,7 +264,8 @@ class Paths(Part):
         self.openapi.paths.install()
         install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
         if options.profiling:
-            install_request_paths(server, RequestTraces(server.traces))
+            one = "" if worker is None else f"{worker.settings.number + 1} of {worker.settings.options.workers}"
+            install_request_paths(server, RequestTraces(server.traces), one)
         install_basic_paths(server)
         self._install_history()
         self._install_metrics()

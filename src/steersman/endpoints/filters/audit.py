@@ -38,7 +38,7 @@ def with_audit(auditor: Auditor) -> Filter:
         received = trail.record_arrival()
         if received is not None and not await auditor.wait_for(received):
             auditor.metrics.rejected.inc()
-            return text_response(500, internal_error_text(request_uri(request), "failed to store audit event") + "\n")
+            return text_response(500, internal_error_text(request.uri, "failed to store audit event") + "\n")
         try:
             response = await next_(request)
         except StatusError as error:
@@ -138,7 +138,7 @@ def begin(auditor: Auditor, request: Request) -> Trail | None:
         action,
         about_resource=info.resource_request,
         audit_id=request.audit_id,
-        uri=request_uri(request),
+        uri=request.uri,
         source_ips=source_ips(request),
         received=request.received,
         user_agent=agent if len(agent) <= _LONGEST_AGENT else f"{agent[:_LONGEST_AGENT]}...TRUNCATED",
@@ -155,12 +155,6 @@ def source_ips(request: Request) -> list[str]:
     if "x-forwarded-for" in headers or "x-real-ip" in headers or ":" in host:
         return _addresses(request, host)
     return [host] if host else []
-
-
-def request_uri(request: Request) -> str:
-    """Return the path and the query as they were sent."""
-    http = request.http
-    return f"{http.path}?{http.query}" if http.query else http.path
 
 
 def _addresses(request: Request, host: str) -> list[str]:

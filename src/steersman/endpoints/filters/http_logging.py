@@ -46,17 +46,17 @@ def _flow_fields(request: Request) -> str:
     if flow is None:
         return ""
     estimate, ticket = request.estimate, request.ticket
-    told = [
+    fields = [
         f' apf_pl="{flow.level.name[:_LONGEST_NAME]}" apf_fs="{flow.schema[:_LONGEST_NAME]}"',
         f"apf_iseats={estimate.initial} apf_fseats={estimate.final}",
         f'apf_additionalLatency="{_text(estimate.linger)}"',
     ]
     if ticket is not None and ticket.started >= 0.0:
-        took = _text(monotonic() - ticket.started)
+        duration = _text(monotonic() - ticket.started)
         if request.initialized is not None:
-            told.append(f'apf_init_latency="{took}"')
-        told.append(f'apf_execution_time="{took}"')
-    return " ".join(told)
+            fields.append(f'apf_init_latency="{duration}"')
+        fields.append(f'apf_execution_time="{duration}"')
+    return " ".join(fields)
 
 
 def _text(seconds: float) -> str:

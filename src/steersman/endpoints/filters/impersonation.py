@@ -72,11 +72,11 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
 
 
 def _count(request: Request, metrics: RequestMetrics, mode: str, decision: str, began: float) -> None:
-    took = time.monotonic() - began
+    duration = time.monotonic() - began
     metrics.impersonations_total.inc((mode, decision))
-    metrics.impersonations.observe(took, (mode, decision))
+    metrics.impersonations.observe(duration, (mode, decision))
     if request.audit is not None:
-        request.audit.add_latency(IMPERSONATION, took)
+        request.audit.add_latency(IMPERSONATION, duration)
 
 
 def _requested_user(headers: Headers, named: list[str]) -> UserInfo | None:

@@ -118,13 +118,13 @@ def _shorten(request: Request, longest: float, auditor: Auditor | None) -> Respo
     if not text:
         return None
     try:
-        asked = _duration(text) / _SECOND
+        timeout = _duration(text) / _SECOND
     except DurationError as error:
         reason = f"invalid timeout specified in the request URL - {error}"
         refusal = bad_request(reason)
         return refused(auditor, request, reason, lambda: error_response(request, refusal))
-    if 0 < asked < longest:
-        request.deadline = request.received + asked
+    if 0 < timeout < longest:
+        request.deadline = request.received + timeout
     return None
 
 

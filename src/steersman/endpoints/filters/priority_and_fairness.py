@@ -78,13 +78,13 @@ def with_priority_and_fairness(
         if verb == "list" or verb == "watch":
             estimate = _estimate_list(request, flow, stored)
         elif verb in _TOLD and not (action.subresource == "token" and action.resource == "serviceaccounts"):
-            told = watches.interested(action)
-            if told == 0:
+            watchers = watches.interested(action)
+            if watchers == 0:
                 counts.unwatched += 1
             else:
-                counts.observe_watches(told)
-                if told >= WATCHES_PER_SEAT:
-                    estimate = estimate_write(told, flow.level.most_seats)
+                counts.observe_watches(watchers)
+                if watchers >= WATCHES_PER_SEAT:
+                    estimate = estimate_write(watchers, flow.level.most_seats)
         if estimate is ONE_SEAT:
             counts.narrow += 1
             ticket = flow.seats.start(counts, flow.hand, request, request.received)

@@ -340,8 +340,8 @@ class WatchStream:
 
     def _check_later(self, writer: BodyWriter) -> None:
         self._is_behind = True
-        taken = self._written - writer.buffered
-        self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._abort_if_stuck, taken))
+        sent = self._written - writer.buffered
+        self._timers.append(asyncio.get_running_loop().call_later(_LONG_UNREAD, self._abort_if_stuck, sent))
 
     def _abort_if_stuck(self, taken_before: int) -> None:
         """Abort a watch with many unsent bytes of which the client has received none: they keep old objects in

@@ -337,22 +337,22 @@ def _escaped(value: str) -> str:
 class PageBody:
     """A rewritten page, read like a backend's answer; it holds its permit to the end."""
 
-    def __init__(self, data: bytes, place: asyncio.Semaphore) -> None:
+    def __init__(self, data: bytes, permit: asyncio.Semaphore) -> None:
         self._data = data
-        self._place: asyncio.Semaphore | None = place
+        self._permit: asyncio.Semaphore | None = permit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the page in pieces. Raises BodyAborted."""
         for at in range(0, len(self._data), _PIECE):
-            if self._place is None:
+            if self._permit is None:
                 raise BodyAborted("the page is cut off")
             yield self._data[at : at + _PIECE]
 
     def cut_off(self) -> None:
         """End reading, and release the permit."""
-        place, self._place = self._place, None
-        if place is not None:
-            place.release()
+        permit, self._permit = self._permit, None
+        if permit is not None:
+            permit.release()
 
     async def close(self) -> None:
         """Release the page."""
@@ -360,13 +360,13 @@ class PageBody:
         self._data = b""
 
 
-def _place_of(user: str) -> asyncio.Semaphore:
+def _permits_of(user: str) -> asyncio.Semaphore:
     """Return the semaphore for a user's pages in progress: each page is in memory as a whole, several times over."""
     key = (id(asyncio.get_running_loop()), user)
-    place = _in_hand.get(key)
-    if place is None:
-        place = _in_hand[key] = asyncio.Semaphore(PAGES_OF_A_USER)
-    return place
+    permit = _in_hand.get(key)
+    if permit is None:
+        permit = _in_hand[key] = asyncio.Semaphore(PAGES_OF_A_USER)
+    return permit
 
 
 async def rewritten_page(rewriter: Rewriter, answer: Answer, encoding: str, user: str) -> tuple[PageBody, int]:
@@ -375,14 +375,14 @@ async def rewritten_page(rewriter: Rewriter, answer: Answer, encoding: str, user
     Raises StatusError 429 if the worker threads have much work queued for the user, 500 for a page that is cut off or
     cannot be decompressed, and 503 for one that is too large.
     """
-    place = _place_of(user)
-    await place.acquire()
+    permit = _permits_of(user)
+    await permit.acquire()
     try:
         data = await _rewritten(rewriter, answer, encoding)
     except BaseException:
-        place.release()
+        permit.release()
         raise
-    return PageBody(data, place), len(data)
+    return PageBody(data, permit), len(data)
 
 
 async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str) -> bytes:

@@ -298,9 +298,9 @@ async def _refusal(answer: Answer) -> str:
         text = (await answer.read(_MAX_ERROR_BYTES)).decode(errors="replace")
     except BodyAborted:
         return "unable to read error from server response"
-    told = _decoded(_REFUSAL, text.encode())
-    if isinstance(told, _Refusal):
-        for message in (told.message, told.error):
+    refusal = _decoded(_REFUSAL, text.encode())
+    if isinstance(refusal, _Refusal):
+        for message in (refusal.message, refusal.error):
             if isinstance(message, str) and trim_space(message):
                 return trim_space(message)
     return trim_space(text) or "empty server response"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -180,7 +181,7 @@ class Placing:
         """True if the pod fits on a node."""
         return isinstance(self._decided, Placement)
 
-    @property
+    @cached_property
     def groups(self) -> Sequence[Group]:
         """Groups of the nodes that reject the pod."""
         if isinstance(self._found, NoPlacement):

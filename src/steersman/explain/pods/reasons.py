@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
 from steersman.api.core import v1 as core
-from steersman.machinery.built_in.node_affinity import node_selector
+from steersman.machinery.built_in.node_affinity import Matcher, node_selector
 from steersman.machinery.built_in.volumes import claim_name
 from steersman.scheduler.cycle import NOT_NAMED
 from steersman.scheduler.demand.affinity_terms import AffinityTerm
@@ -16,7 +17,7 @@ from steersman.scheduler.demand.ports import ANY, HostPort, conflict
 from steersman.scheduler.demand.spread import SpreadConstraint
 from steersman.scheduler.demand.taints import forbidding
 from steersman.scheduler.devices.pod_claims import ELSEWHERE, NOT_ALL
-from steersman.scheduler.fit.node_fit import shortages
+from steersman.scheduler.fit.node_fit import each_shortage
 from steersman.scheduler.fit.status import (
     INTER_POD_AFFINITY,
     NODE_AFFINITY,
@@ -33,8 +34,15 @@ from steersman.scheduler.state.cluster import ClusterState
 from steersman.scheduler.state.node_info import NodeInfo, PodInfo
 from steersman.scheduler.volumes.pod_volumes import IN_USE, NO_SPACE, NOT_ALLOWED, NOT_FOUND, OTHER_ZONE, TOO_MANY
 
+MOST_TAINTS: Final = 20
+"""Taints of one node that are told."""
 _MOST_PODS: Final = 5
 """Pods that a reason names."""
+_MOST_OF_KIND: Final = 20
+"""Reasons of one node by the same plugin."""
+_MOST_REQUIREMENTS: Final = 200
+_MOST_VALUES: Final = 20
+"""Values of a requirement in a text."""
 
 
 _WORDS: Final = {
@@ -75,6 +83,9 @@ class Reasons:
         self._attempt = found.attempt
         self._cluster = cluster
         self._domains: dict[str, dict[str, list[NodeInfo]]] = {}
+        self._held: dict[tuple[int, bool, str], Sequence[PodInfo]] = {}
+        """Some of the pods that a rule is about, by the rule, its kind and the domain."""
+        self._needs = NodeNeeds(self._attempt.pod.spec)
         self._of_plugin: dict[str, Callable[[Verdict, NodeInfo], Iterator[Reason]]] = {
             NODE_UNSCHEDULABLE: self._unschedulable,
             NODE_NAME: self._name,
@@ -93,7 +104,7 @@ class Reasons:
     def of_verdict(self, verdict: Verdict, info: NodeInfo) -> Sequence[Reason]:
         """Return the reasons of one verdict: several if several taints or resources are in the way."""
         of_plugin = self._of_plugin.get(verdict.rejection.plugin)
-        found = list(of_plugin(verdict, info)) if of_plugin is not None else []
+        found = list(islice(of_plugin(verdict, info), _MOST_OF_KIND)) if of_plugin is not None else []
         return found or [self._in_words(verdict, reason) for reason in verdict.rejection.reasons]
 
     def _in_words(self, verdict: Verdict, upstream: str) -> Reason:
@@ -112,7 +123,7 @@ class Reasons:
         yield _reason(verdict, f"not the node {self._attempt.demand.node_name} of spec.nodeName")
 
     def _taints(self, verdict: Verdict, info: NodeInfo) -> Iterator[Reason]:
-        for each in untolerated_taints(self._attempt.demand.tolerations, info):
+        for each in self._needs.untolerated(info):
             yield _reason(verdict, f"taint {taint_text(each)} is not tolerated")
 
     def _affinity(self, verdict: Verdict, info: NodeInfo) -> Iterator[Reason]:
@@ -120,7 +131,7 @@ class Reasons:
             names = ", ".join(sorted(self._attempt.demand.named_nodes or ())[:3])
             yield _reason(verdict, f"not a node that the node affinity names ({names})")
         elif info.node is not None:
-            unmet = unmet_requirements(self._attempt.pod.spec, info.node)
+            unmet = self._needs.unmet(info.node)
             for each in unmet:
                 yield _reason(verdict, f"{each.place} {each.text} does not match")
 
@@ -131,7 +142,7 @@ class Reasons:
                 yield _reason(verdict, f"host port {port_text(port)} is in use", pods=users)
 
     def _resources(self, verdict: Verdict, info: NodeInfo) -> Iterator[Reason]:
-        for each in shortages(self._attempt.demand, info):
+        for each in each_shortage(self._attempt.demand, info):
             name, text = each.resource, f"insufficient {each.resource}"
             if name == "pods":
                 text = f"full: room for {each.allocatable} pods"
@@ -165,7 +176,11 @@ class Reasons:
             terms = " and ".join(term_text(each) for each in rule)
             yield _reason(verdict, f"pod affinity: no pod near that matches {terms}")
         elif isinstance(rule, AffinityTerm):
-            holders = list(self._holders(verdict, rule, info))
+            domain = "" if info.node is None else info.node.metadata.labels.get(rule.topology_key, "")
+            key = (id(rule), verdict.rejection == KEPT_AWAY, domain)
+            holders = self._held.get(key)
+            if holders is None:
+                holders = self._held[key] = list(islice(self._holders(verdict, rule, info), _MOST_PODS))
             if verdict.rejection == KEPT_AWAY:
                 text = f"anti-affinity of other pods to this pod within the same {rule.topology_key}"
             else:
@@ -208,43 +223,65 @@ class Unmet(Struct, frozen=True):
     """Index of the term of the required node affinity; -1 for the node selector."""
 
 
-def unmet_requirements(spec: core.PodSpec, node: core.Node) -> Sequence[Unmet]:
-    """Return the label requirements of a pod that a node does not meet; of several affinity terms, those of the
-    nearest.
+class NodeNeeds:
+    """Requirements of a pod on its node: node selector, required node affinity, tolerations.
+
+    They are prepared once, at most 200 requirements on labels.
     """
-    labels = node.metadata.labels
-    found = [
-        Unmet("node selector", f"{key}={value}", key, "In", (value,))
-        for key, value in spec.node_selector.items()
-        if labels.get(key) != value
-    ]
-    affinity = None if spec.affinity is None else spec.affinity.node_affinity
-    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
-    terms = [] if required is None else list(required.node_selector_terms or ())
-    if required is None or node_selector(required)(node.metadata.name, labels):
-        return found
-    each_unmet = [list(_unmet_of_term(number, term, node)) for number, term in enumerate(terms)]
-    return [*found, *min(each_unmet, key=len, default=[])]
+
+    def __init__(self, spec: core.PodSpec) -> None:
+        self._tolerations: dict[str, list[core.Toleration]] = {}
+        """Tolerations by key; those with the key "" are for all taints."""
+        for toleration in spec.tolerations:
+            self._tolerations.setdefault(toleration.key, []).append(toleration)
+        self._selector = [
+            Unmet("node selector", f"{key}={value}", key, "In", (value,))
+            for key, value in islice(spec.node_selector.items(), _MOST_REQUIREMENTS)
+        ]
+        affinity = None if spec.affinity is None else spec.affinity.node_affinity
+        required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+        self._terms: list[list[tuple[Unmet, Matcher]]] = []
+        left = _MOST_REQUIREMENTS
+        for number, term in enumerate(() if required is None else required.node_selector_terms or ()):
+            if left > 0:
+                self._terms.append(list(islice(_requirements(number, term), left)))
+                left -= sum(len(need.values) or 1 for need, _ in self._terms[-1]) or 1
+
+    def unmet(self, node: core.Node) -> Sequence[Unmet]:
+        """Return the requirements that a node does not meet; of several affinity terms, those of the nearest."""
+        name, labels = node.metadata.name, node.metadata.labels
+        found = [each for each in self._selector if labels.get(each.key) != each.values[0]]
+        each_unmet = ([need for need, matches in term if not matches(name, labels)] for term in self._terms)
+        return [*found, *min(each_unmet, key=len, default=[])]
+
+    def untolerated(self, info: NodeInfo) -> Sequence[core.Taint]:
+        """Return the taints of a node that keep the pod away, at most 20."""
+        taints = () if info.node is None else info.node.spec.taints
+        found = (each for each in taints if forbidding(self._for(each.key), [each]) is not None)
+        return list(islice(found, MOST_TAINTS))
+
+    def _for(self, key: str) -> Sequence[core.Toleration]:
+        return [*self._tolerations.get(key, ()), *(self._tolerations.get("", ()) if key else ())]
 
 
-def _unmet_of_term(number: int, term: core.NodeSelectorTerm, node: core.Node) -> Iterator[Unmet]:
+def _requirements(number: int, term: core.NodeSelectorTerm) -> Iterator[tuple[Unmet, Matcher]]:
+    """Yield the requirements of a term, but for those that have so many values that nobody reads them."""
     for each in term.match_expressions:
+        if len(each.values or ()) > _MOST_REQUIREMENTS:
+            continue
         alone = core.NodeSelector(node_selector_terms=[core.NodeSelectorTerm(match_expressions=[each])])
-        if not node_selector(alone)(node.metadata.name, node.metadata.labels):
-            values = tuple(each.values or ())
-            text = " ".join((each.key, each.operator, ",".join(values))).rstrip(" ")
-            yield Unmet("node affinity", text, each.key, each.operator, values, number)
+        values = tuple(each.values or ())
+        text = " ".join((each.key, each.operator, _values_text(values))).rstrip(" ")
+        yield Unmet("node affinity", text, each.key, each.operator, values, number), node_selector(alone)
     for field in term.match_fields:
         alone = core.NodeSelector(node_selector_terms=[core.NodeSelectorTerm(match_fields=[field])])
-        if not node_selector(alone)(node.metadata.name, node.metadata.labels):
-            text = f"{field.key} {field.operator} {','.join(field.values or ())}"
-            yield Unmet("node affinity", text, "", field.operator, (), number)
+        text = f"{field.key} {field.operator} {_values_text(field.values or ())}"
+        yield Unmet("node affinity", text, "", field.operator, (), number), node_selector(alone)
 
 
-def untolerated_taints(tolerations: Sequence[core.Toleration], info: NodeInfo) -> Sequence[core.Taint]:
-    """Return the taints of a node that keep a pod with these tolerations away."""
-    taints = () if info.node is None else info.node.spec.taints
-    return [each for each in taints if forbidding(tolerations, [each]) is not None]
+def _values_text(values: Sequence[str]) -> str:
+    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+    return f"{','.join(values[:_MOST_VALUES])}{more}"
 
 
 def taint_text(taint: core.Taint) -> str:
@@ -264,5 +301,6 @@ def term_text(term: AffinityTerm) -> str:
 
 
 def _reason(verdict: Verdict, text: str, *, note: str = "", pods: Iterable[PodInfo] = ()) -> Reason:
-    names = tuple(f"{each.pod.metadata.namespace}/{each.pod.metadata.name}" for each in pods)
-    return Reason(verdict.rejection.plugin, text, verdict.rejection.reasons[0], note=note, pods=names[:_MOST_PODS])
+    some = islice(pods, _MOST_PODS)
+    names = tuple(f"{each.pod.metadata.namespace}/{each.pod.metadata.name}" for each in some)
+    return Reason(verdict.rejection.plugin, text, verdict.rejection.reasons[0], note=note, pods=names)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.explain.pods import edits
 from steersman.explain.pods.edits import Edit
-from steersman.explain.pods.reasons import unmet_requirements, untolerated_taints
+from steersman.explain.pods.reasons import NodeNeeds
 from steersman.machinery.built_in.taints import UNSCHEDULABLE
 from steersman.scheduler.cycle import NOT_NAMED, Attempt
 from steersman.scheduler.demand.affinity_terms import AffinityTerm
 from steersman.scheduler.demand.ports import conflict
 from steersman.scheduler.demand.spread import SpreadConstraint
-from steersman.scheduler.fit.node_fit import shortages
+from steersman.scheduler.fit.node_fit import each_shortage
 from steersman.scheduler.fit.status import (
     INTER_POD_AFFINITY,
     NODE_AFFINITY,
@@ -32,6 +32,8 @@ from steersman.scheduler.state.node_info import NodeInfo
 Edits = tuple[Edit, ...]
 
 _MOST_PER_NODE: Final = 8
+_MOST_EDITS: Final = 16
+"""Edits of one way."""
 _NO_LABELS_TO_SET: Final = (
     "kubernetes.io/hostname",
     "topology.kubernetes.io/",
@@ -54,29 +56,37 @@ _HIGHEST_PORT: Final = 65_535
 _PORTS_TRIED: Final = 100
 
 
-def ways_onto(found: NodeVerdicts, attempt: Attempt) -> Iterator[Edits]:
-    """Yield sets of edits after which no plugin should reject the node; none if a rejection has no remedy."""
-    options = [list(_remedies(each, found.node, attempt)) for each in found.verdicts]
+def ways_onto(found: NodeVerdicts, attempt: Attempt, needs: NodeNeeds) -> Iterator[Edits]:
+    """Yield sets of edits after which no plugin should reject the node; none if a rejection has no remedy.
+
+    `needs` are those of the attempt's pod. More edits than a person would make are no way.
+    """
+    if len(found.verdicts) > _MOST_EDITS:
+        return
+    options = [list(_remedies(each, found.node, attempt, needs)) for each in found.verdicts]
     for number, chosen in enumerate(product(*options)):
         if number == _MOST_PER_NODE:
             return
-        yield tuple({(each.kind, each.subject): each for some in chosen for each in some}.values())
+        if sum(map(len, chosen)) <= _MOST_EDITS:
+            yield tuple({(each.kind, each.subject): each for some in chosen for each in some}.values())
 
 
-def _remedies(verdict: Verdict, info: NodeInfo, attempt: Attempt) -> Iterator[Edits]:
+def _remedies(verdict: Verdict, info: NodeInfo, attempt: Attempt, needs: NodeNeeds) -> Iterator[Edits]:
     """Yield alternative sets of edits against one rejection, the smallest first."""
     plugin = verdict.rejection.plugin
     if plugin == NODE_UNSCHEDULABLE:
         yield (edits.uncordon(info.name),)
     elif plugin == TAINT_TOLERATION:
-        yield from _against_taints(info, attempt)
+        yield from _against_taints(info, needs)
     elif plugin == NODE_AFFINITY and info.node is not None:
-        yield from _against_labels(verdict, info.node, attempt)
+        yield from _against_labels(verdict, info.node, needs)
     elif plugin == NODE_PORTS:
         yield from _against_ports(info, attempt)
     elif plugin == NODE_RESOURCES_FIT:
-        short = shortages(attempt.demand, info)
-        if all(each.resource != "pods" and each.allocatable > each.used for each in short):
+        short = list(islice(each_shortage(attempt.demand, info), _MOST_EDITS + 1))
+        if len(short) <= _MOST_EDITS and all(
+            each.resource != "pods" and each.allocatable > each.used for each in short
+        ):
             yield tuple(edits.request(each.resource, each.requested, each.allocatable - each.used) for each in short)
     elif plugin == POD_TOPOLOGY_SPREAD:
         yield from _against_skew(verdict, info, attempt)
@@ -84,9 +94,9 @@ def _remedies(verdict: Verdict, info: NodeInfo, attempt: Attempt) -> Iterator[Ed
         yield from _against_terms(verdict, attempt)
 
 
-def _against_taints(info: NodeInfo, attempt: Attempt) -> Iterator[Edits]:
-    taints = untolerated_taints(attempt.demand.tolerations, info)
-    if any(each.key in _OF_CONDITIONS for each in taints):
+def _against_taints(info: NodeInfo, needs: NodeNeeds) -> Iterator[Edits]:
+    taints = needs.untolerated(info)
+    if len(taints) > _MOST_EDITS or any(each.key in _OF_CONDITIONS for each in taints):
         return
     cordon = tuple(edits.uncordon(info.name) for each in taints if each.key == UNSCHEDULABLE)
     others = [each for each in taints if each.key != UNSCHEDULABLE]
@@ -95,11 +105,13 @@ def _against_taints(info: NodeInfo, attempt: Attempt) -> Iterator[Edits]:
         yield (*cordon, *(edits.untaint(info.name, each) for each in others))
 
 
-def _against_labels(verdict: Verdict, node: core.Node, attempt: Attempt) -> Iterator[Edits]:
+def _against_labels(verdict: Verdict, node: core.Node, needs: NodeNeeds) -> Iterator[Edits]:
     if verdict.rejection == NOT_NAMED:
         yield (edits.drop_requirement("the names of nodes", 0, "", "", ()),)
         return
-    unmet = unmet_requirements(attempt.pod.spec, node)
+    unmet = needs.unmet(node)
+    if len(unmet) > _MOST_EDITS:
+        return
     settable = all(
         each.operator in ("In", "Exists") and each.key and not each.key.startswith(_NO_LABELS_TO_SET) for each in unmet
     )
@@ -116,10 +128,12 @@ def _against_labels(verdict: Verdict, node: core.Node, attempt: Attempt) -> Iter
 
 def _against_ports(info: NodeInfo, attempt: Attempt) -> Iterator[Edits]:
     found: list[Edit] = []
+    taken = {number for _, _, number in (*info.ports, *attempt.demand.ports)}
     for address, protocol, port in attempt.demand.ports:
         if not conflict([(address, protocol, port)], info.ports):
             continue
-        taken = {number for _, _, number in (*info.ports, *attempt.demand.ports)}
+        if len(found) == _MOST_EDITS:
+            return
         candidates = range(port + 1, min(port + _PORTS_TRIED, _HIGHEST_PORT))
         free = next((each for each in candidates if each not in taken), None)
         if free is None:

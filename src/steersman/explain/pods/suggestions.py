@@ -15,6 +15,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.scheduling.v1 import PriorityClass
 from steersman.explain.pods import edits
 from steersman.explain.pods.edits import edited, edited_node
+from steersman.explain.pods.reasons import NodeNeeds
 from steersman.explain.pods.remedies import Edits, ways_onto
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.scheduler.cycle import NoPlacement, Placement
@@ -97,10 +98,11 @@ class Trials:
     def _variations(self) -> Iterable[Edits]:
         """Return the sets of edits that follow from the verdicts, one for each combination of kinds and subjects."""
         least: dict[frozenset[tuple[str, str]], Edits] = {}
+        needs = NodeNeeds(self._pod.spec)
         for each in self._found.nodes if self._found is not None else ():
             if not each.verdicts and self._first:
                 return [self._first]
-            for way in ways_onto(each, self._found.attempt) if self._found is not None and each.verdicts else ():
+            for way in ways_onto(each, self._found.attempt, needs) if self._found is not None and each.verdicts else ():
                 key = frozenset((edit.kind, edit.subject) for edit in way)
                 if key not in least or _weight(way) < _weight(least[key]):
                     least[key] = way

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +22,11 @@ from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, is_defau
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.scheduler.cycle import NoPlacement, Placement
 from steersman.scheduler.inquiry.simulation import RESOURCES, Simulation
+
+MOST_SECONDS: Final = 60.0
+"""Seconds of processor time for a plan."""
+_MOST_EXPLAINED: Final = 200
+"""Comparisons with all nodes, for the reasons of pods that stay pending."""
 
 
 class PlannedPod(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -49,8 +55,10 @@ class Plan(Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="k
     """Resources that could not be read, and count as if they had no objects."""
 
 
-async def plan(world: World, manifests: World, namespace: str) -> Plan:
+async def plan(world: World, manifests: World, namespace: str, *, most_seconds: float = MOST_SECONDS) -> Plan:
     """Return the plan of manifests on the state of a world.
+
+    Pods that are left after `most_seconds` of processor time are not decided.
 
     Raises Unreadable if nodes or pods cannot be read, TooManyPods, and Unreachable.
     """
@@ -69,11 +77,44 @@ async def plan(world: World, manifests: World, namespace: str) -> Plan:
     for pod in replaced:
         simulation.remove(pod)
     default_class = await _default_storage_class(world, manifests)
-    planned = [await _planned(simulation, each, default_class) for each in wanted]
+    reasons = _Reasons(simulation)
+    planned: list[PlannedPod] = []
+    end = time.process_time() + most_seconds
+    for each in wanted:
+        if time.process_time() < end:
+            planned.append(await _planned(simulation, reasons, each, default_class))
+        else:
+            text = f"not decided, as the plan takes more than {most_seconds:g} seconds"
+            planned.append(PlannedPod(reference(PODS, each.pod), each.source, reason=text))
     return Plan(tuple(planned), tuple(reference(PODS, each) for each in replaced), known.unread)
 
 
-async def _planned(simulation: Simulation, wanted: Wanted, default_class: str) -> PlannedPod:
+class _Reasons:
+    """Reasons of pods that stay pending. Equal pods share them as long as no pod is placed in between."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._known: dict[tuple[bytes, str], tuple[str, tuple[Group, ...]]] = {}
+        self._explained = 0
+
+    def forget(self) -> None:
+        """Forget the reasons, as a pod has been placed."""
+        self._known = {}
+
+    async def of(self, pod: core.Pod, decided: NoPlacement) -> tuple[str, tuple[Group, ...]]:
+        """Return the reason for people, and the groups of nodes; the scheduler's message for pods beyond a number."""
+        key = decided.similarity_key, decided.message
+        found = self._known.get(key)
+        if found is None and self._explained >= _MOST_EXPLAINED:
+            return decided.message, ()
+        if found is None:
+            self._explained += 1
+            placing = await Placing.on(self._simulation, pod)
+            found = self._known[key] = placing.summary(), tuple(placing.groups)
+        return found
+
+
+async def _planned(simulation: Simulation, reasons: _Reasons, wanted: Wanted, default_class: str) -> PlannedPod:
     for claim in wanted.claims:
         if claim.spec.storage_class_name is None:
             claim = replace(claim, spec=replace(claim.spec, storage_class_name=default_class))
@@ -82,14 +123,15 @@ async def _planned(simulation: Simulation, wanted: Wanted, default_class: str) -
     subject = reference(PODS, wanted.pod)
     if wanted.pod.spec.node_name:
         simulation.put(PODS, wanted.pod)
+        reasons.forget()
         return PlannedPod(subject, wanted.source, wanted.pod.spec.node_name)
     try:
-        return await _decided(simulation, wanted, subject)
+        return await _decided(simulation, reasons, wanted, subject)
     except SelectorError as error:
         return PlannedPod(subject, wanted.source, reason=f"a selector of the pod is invalid: {error}")
 
 
-async def _decided(simulation: Simulation, wanted: Wanted, subject: Reference) -> PlannedPod:
+async def _decided(simulation: Simulation, reasons: _Reasons, wanted: Wanted, subject: Reference) -> PlannedPod:
     pod = wanted.pod
     if pod.spec.scheduling_gates:
         names = ", ".join(each.name for each in pod.spec.scheduling_gates)
@@ -101,15 +143,15 @@ async def _decided(simulation: Simulation, wanted: Wanted, subject: Reference) -
         pushed = [info.pod for info in decided.preemption.victims]
         for each in pushed:
             simulation.remove(each)
+        reasons.forget()
         nominated = replace(pod, status=replace(pod.status, nominated_node_name=node))
         decided = await simulation.decide(nominated)
     if isinstance(decided, Placement):
         simulation.place(pod, decided)
+        reasons.forget()
         return PlannedPod(subject, wanted.source, decided.node.name, tuple(reference(PODS, each) for each in pushed))
-    placing = await Placing.on(simulation, pod)
-    return PlannedPod(
-        subject, wanted.source, reason=placing.summary(), message=decided.message, groups=tuple(placing.groups)
-    )
+    reason, groups = await reasons.of(pod, decided)
+    return PlannedPod(subject, wanted.source, reason=reason, message=decided.message, groups=groups)
 
 
 async def _replaced(world: World, wanted: Iterable[Wanted]) -> AsyncIterator[core.Pod]:

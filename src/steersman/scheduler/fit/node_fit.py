@@ -5,7 +5,7 @@ Filters run in the order of the default profile; the first rejection is reported
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from steersman.scheduler.demand.demand import Demand
@@ -96,18 +96,25 @@ def _too_little(demand: Demand, info: NodeInfo) -> Rejection | None:
 
 def shortages(demand: Demand, info: NodeInfo) -> Sequence[Shortage]:
     """Return the resources of which a node has too little left for a pod."""
+    return list(each_shortage(demand, info))
+
+
+def each_shortage(demand: Demand, info: NodeInfo) -> Iterator[Shortage]:
+    """Yield the resources of which a node has too little left for a pod."""
     requested, has = demand.requests.total, info.allocatable
-    wanted = [
+    if len(info.pods) + 1 > has.pods:
+        yield Shortage("pods", 1, has.pods, len(info.pods))
+    for name, wanted, total, used in (
         ("cpu", requested.milli_cpu, has.milli_cpu, info.milli_cpu),
         ("memory", requested.memory, has.memory, info.memory),
         ("ephemeral-storage", requested.ephemeral_storage, has.ephemeral_storage, info.ephemeral_storage),
-    ]
-    wanted += [
-        (name, amount, has.scalars.get(name, 0), info.scalars.get(name, 0))
-        for name, amount in requested.scalars.items()
-    ]
-    short = [Shortage("pods", 1, has.pods, len(info.pods))] if len(info.pods) + 1 > has.pods else []
-    return [*short, *(Shortage(*each) for each in wanted if each[1] > 0 and each[1] > each[2] - each[3])]
+    ):
+        if wanted > 0 and wanted > total - used:
+            yield Shortage(name, wanted, total, used)
+    for name, wanted in requested.scalars.items():
+        total, used = has.scalars.get(name, 0), info.scalars.get(name, 0)
+        if wanted > 0 and wanted > total - used:
+            yield Shortage(name, wanted, total, used)
 
 
 def dislike(demand: Demand, info: NodeInfo) -> int:

@@ -28,6 +28,8 @@ from steersman.scheduler.model import Model
 from steersman.scheduler.state.node_info import NodeInfo
 from steersman.work.yielding import time_sliced
 
+MOST_RULES: Final = 64
+"""Rules about other pods that are judged apart; of a pod with more, the others are judged together."""
 _WITHOUT: Final[dict[str, dict[str, Any]]] = {
     NODE_UNSCHEDULABLE: {"tolerates_unschedulable": True},
     NODE_NAME: {"node_name": ""},
@@ -84,7 +86,10 @@ async def examine(model: Model, pod: core.Pod) -> Examination | NoPlacement:
 
 
 async def _verdicts(model: Model, attempt: Attempt) -> AsyncIterator[NodeVerdicts]:
-    rules = list(attempt.ranking.topology.rules())
+    every = list(attempt.ranking.topology.rules())
+    rules: list[tuple[Rule | None, Topology]] = [*every[:MOST_RULES]]
+    if len(every) > MOST_RULES:
+        rules.append((None, attempt.ranking.topology))
     async for info in time_sliced(model.cluster.nodes):
         if info.node is None:
             continue
@@ -95,7 +100,7 @@ async def _verdicts(model: Model, attempt: Attempt) -> AsyncIterator[NodeVerdict
         yield NodeVerdicts(info, found)
 
 
-def _on_node(attempt: Attempt, rules: Sequence[tuple[Rule, Topology]], info: NodeInfo) -> Iterator[Verdict]:
+def _on_node(attempt: Attempt, rules: Sequence[tuple[Rule | None, Topology]], info: NodeInfo) -> Iterator[Verdict]:
     named = attempt.demand.named_nodes
     is_left_out = named is not None and info.name not in named
     if is_left_out:
@@ -109,9 +114,13 @@ def _on_node(attempt: Attempt, rules: Sequence[tuple[Rule, Topology]], info: Nod
     if not rules:
         return
     description = attempt.ranking.topology.describe(info)
+    is_rejected = False
     for rule, topology in rules:
+        if rule is None and is_rejected:
+            return
         found = topology.rejection(description)
         if found is not None:
+            is_rejected = True
             yield Verdict(found, rule, topology)
 
 
