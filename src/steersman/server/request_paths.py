@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
 from steersman.endpoints.query import Query
 from steersman.endpoints.request import Handler, Request
-from steersman.endpoints.responses import JSON_TYPE, error_response
+from steersman.endpoints.responses import JSON_TYPE, error_response, method_not_allowed
 from steersman.machinery.errors.status import StatusError, bad_request, too_many_requests
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
@@ -73,6 +74,7 @@ async def _of_worker(worker: str, handle: Handler, request: Request) -> Response
 
 async def _requests(server: Server, traces: RequestTraces, request: Request) -> Response:
     try:
+        _check_method(request)
         matches = matcher(request.query)
     except StatusError as error:
         return error_response(request, error)
@@ -85,11 +87,21 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
 
 
 async def _one(traces: RequestTraces, request: Request) -> Response:
-    wanted = request.path.removeprefix(f"{PATH}/")
-    found = traces.find(wanted)
-    if found is None:
-        return error_response(request, StatusError(404, "NotFound", f"no request {wanted[:_LONGEST]!r} is kept"))
+    # clients choose their audit IDs, which a path has escaped
+    wanted = unquote(request.path.removeprefix(f"{PATH}/"))
+    try:
+        _check_method(request)
+        if (found := traces.find(wanted)) is None:
+            raise StatusError(404, "NotFound", f"no request {wanted[:_LONGEST]!r} is kept")
+    except StatusError as error:
+        return error_response(request, error)
     return Response(200, [JSON_TYPE], _line(document(found)))
+
+
+def _check_method(request: Request) -> None:
+    """Raise StatusError 405 for anything but a read: the right to another verb is not the right to read."""
+    if request.method not in ("GET", "HEAD"):
+        raise method_not_allowed()
 
 
 class RequestStream:
