@@ -115,6 +115,11 @@ async def test_a_refused_request_tells_who_refused_it(
     found = await traced(admin, "?user=alice&failed=true")
     assert found["code"] == 403
     assert step(found, "authorization")["attributes"]["decision"] == "no opinion"
+    (first,) = [each for each in (await recent(admin, "?user=alice")) if each["path"] == CONFIG_MAPS]
+    authenticated = step((await admin.get(f"/debug/requests/{first['id']}")).json(), "authentication")["attributes"]
+    assert authenticated["authenticator"] == "StaticTokens"
+    allowed = step(await traced(admin, "?user=admin"), "authorization")["attributes"]
+    assert (allowed["decision"], allowed["authorizer"]) == ("allow", "PrivilegedGroupAuthorizer")
 
 
 async def test_an_update_tells_its_revision_and_a_conflict_its_reason(client: Client) -> None:

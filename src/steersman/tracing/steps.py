@@ -132,6 +132,11 @@ def _read(
             if value:
                 step.attributes.setdefault("error", value)
         elif isinstance(operation, Chosen):
+            for began, kind in waiting:  # the mark has no time, and belongs to a filter that no other mark has opened
+                if kind.name == operation.step:
+                    open_until(began)
+                    break
+            step = opened[-1]
             if step.name == operation.step:  # the innermost union notes first
                 step.attributes.setdefault(operation.attribute, getattr(at, "name", type(at).__name__))
         elif isinstance(operation, OuterEvent):
