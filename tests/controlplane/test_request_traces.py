@@ -118,6 +118,7 @@ async def test_a_refused_request_tells_who_refused_it(
     (first,) = [each for each in (await recent(admin, "?user=alice")) if each["path"] == CONFIG_MAPS]
     authenticated = step((await admin.get(f"/debug/requests/{first['id']}")).json(), "authentication")["attributes"]
     assert authenticated["authenticator"] == "StaticTokens"
+    assert (await admin.get(CONFIG_MAPS)).status == 200
     allowed = step(await traced(admin, "?user=admin"), "authorization")["attributes"]
     assert (allowed["decision"], allowed["authorizer"]) == ("allow", "PrivilegedGroupAuthorizer")
 
