@@ -4,6 +4,7 @@ import { ageOf, cut } from "../format";
 import { useRowKeys } from "../keys";
 import { useKind, useKinds } from "../kinds";
 import { NamespaceChoice } from "../namespaces";
+import { FilterField } from "../filter_field";
 import { formatAddress, go, refine, useAddress } from "../router";
 import { useRows, type Row } from "../rows";
 import { parseOrder, selectRows } from "../selection";
@@ -116,7 +117,7 @@ function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
           {found.length === rows.size ? rows.size.toLocaleString("en") : `${found.length.toLocaleString("en")} of ${rows.size.toLocaleString("en")}`}
         </span>
         <input data-filter type="search" placeholder="Filter ( / )" aria-label="Filter rows" value={text} onInput={(event) => refine({ q: event.currentTarget.value })} />
-        <Selector name="labels" placeholder="Label selector" value={labels} />
+        <FilterField name="labels" placeholder="Label selector" />
         {kind.namespaced && (
           <NamespaceChoice label="Namespace" all="all namespaces" value={namespace} change={(ns) => refine({ ns })} />
         )}
@@ -171,21 +172,6 @@ function ObjectTable({ kind, at }: { kind: Kind; at: number }) {
         />
       )}
     </section>
-  );
-}
-
-function Selector({ name, placeholder, value }: { name: string; placeholder: string; value: string }) {
-  const [text, setText] = useState(value);
-  return (
-    <form
-      class="inline"
-      onSubmit={(event) => {
-        event.preventDefault();
-        refine({ [name]: text });
-      }}
-    >
-      <input type="search" placeholder={placeholder} aria-label={placeholder} value={text} onInput={(event) => setText(event.currentTarget.value)} onBlur={() => refine({ [name]: text })} />
-    </form>
   );
 }
 

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { ApiError, k8s } from "../api";
 import { cut, milliseconds } from "../format";
+import { FilterField } from "../filter_field";
 import { formatAddress, refine, useAddress } from "../router";
 import { useStream } from "../stream";
 import { VirtualRows } from "../virtual";
@@ -90,10 +91,10 @@ export function RequestsView() {
           <h1>Requests</h1>
           <span class="count">{shown.length.toLocaleString("en")}</span>
           <input data-filter type="search" placeholder="Filter ( / )" aria-label="Filter requests" value={query.get("q") ?? ""} onInput={(event) => refine({ q: event.currentTarget.value })} />
-          <Field name="user" />
-          <Field name="verb" />
-          <Field name="resource" />
-          <Field name="slow" placeholder="slow, e.g. 50ms" />
+          <FilterField name="user" />
+          <FilterField name="verb" />
+          <FilterField name="resource" />
+          <FilterField name="slow" placeholder="slow, e.g. 50ms" />
           <label class="check">
             <input type="checkbox" checked={!!query.get("failed")} onChange={(event) => refine({ failed: event.currentTarget.checked ? "1" : "" })} /> failed
           </label>
@@ -156,22 +157,6 @@ export function RequestsView() {
       </section>
       {id && <One key={id} id={id} />}
     </div>
-  );
-}
-
-function Field({ name, placeholder = name }: { name: string; placeholder?: string }) {
-  const { query } = useAddress();
-  const [text, setText] = useState(query.get(name) ?? "");
-  return (
-    <form
-      class="inline"
-      onSubmit={(event) => {
-        event.preventDefault();
-        refine({ [name]: text });
-      }}
-    >
-      <input type="search" placeholder={placeholder} aria-label={placeholder} value={text} onInput={(event) => setText(event.currentTarget.value)} onBlur={() => refine({ [name]: text })} />
-    </form>
   );
 }
 
