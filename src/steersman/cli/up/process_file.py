@@ -19,10 +19,11 @@ from typing import IO, Final
 
 from msgspec import Struct
 
+from steersman.cli.up.page import FILE
 from steersman.machinery.private_files import make_own_folder, open_own
 
 _NAME: Final = "up.pid"
-_WITHOUT_DATA: Final = frozenset({_NAME, "up.log", "inspect.address"})
+_WITHOUT_DATA: Final = frozenset({_NAME, "up.log", FILE})
 _LOCK: Final = struct.Struct("@qqihh" if sys.platform == "darwin" else "@hhqqi")
 """`struct flock` of fcntl(2)."""
 
