@@ -16,6 +16,8 @@ from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
+from steersman.cluster.node_pools import definition
+from steersman.cluster.node_pools.configured import create_pools
 from steersman.cluster.scheduling_paths import install_scheduling_paths
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
@@ -133,12 +135,25 @@ class Cluster:
         )
         if self._configuration.schedules:
             await install(self.client(_ADMIN, "steersman"))
+        if self._configuration.pools:
+            await self._create_pools()
         await self._start_components()
         if self._configuration.schedules:
             await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
             assert self.plane.server is not None
             install_scheduling_paths(self.plane.server, self._decisions)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
+
+    async def _create_pools(self) -> None:
+        """Make the groups of nodes pools, and drop the nodes that these no longer have."""
+        client = self.client(_ADMIN, "steersman")
+        await definition.install(client)
+        staying = await create_pools(client, self._configuration.nodes, self._nodes)
+        kept = {each.name for each in staying}
+        for each in self._nodes:
+            if each.name not in kept:
+                self._servers.remove(each)
+        self._nodes = staying
 
     async def _start_components(self) -> None:
         controllers = self._controllers
@@ -152,6 +167,7 @@ class Cluster:
             self._servers,
             self._stages,
             schedules=self._configuration.schedules,
+            pools=self._configuration.pools,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):
