@@ -66,6 +66,7 @@ _COST_EVERY: Final = 60.0
 """Seconds between two updates of a pool's cost while nothing else changes."""
 _LONGEST_WAIT: Final = 86400.0
 """Seconds between two reconciliations at most, as a timer of the event loop cannot be set for any length of time."""
+_MOST_MESSAGE: Final = 1024
 _NODES: Final = "nodes"
 _COST: Final = "cost"
 _BY_GROUP: Final = "simulated-group"
@@ -165,6 +166,9 @@ class NodePoolController(Controller[Key]):
             made += added
             nodes = controlled_by(self._nodes, pool.metadata.uid)
         status = status_after(before, pool, spec, nodes, wanted=found.wanted, made=made, since=self._since)
+        if isinstance(error, StatusError):
+            conditions = with_conditions(before, pool, "False", "NodesNotChanged", str(error)[:_MOST_MESSAGE])
+            status = msgspec.structs.replace(status, conditions=conditions)
         await self._write_status(pool, before, status)
         if error is not None:
             raise error
@@ -199,11 +203,10 @@ class NodePoolController(Controller[Key]):
         errors += await self._remove(pool, "NodesInterrupted", "interrupted", found.expired)
         errors += await self._remove(pool, "NodesRepaired", "not ready, are replaced", found.broken)
         errors += await self._remove(pool, "NodesRemoved", "removed", found.surplus)
-        added = 0
-        if found.missing:
-            added, error = await self._add(pool, spec, nodes, min(found.missing, _BURST), made)
-            errors += [] if error is None else [error]
-        return added, next(iter(errors), None)
+        if not found.missing:
+            return 0, next(iter(errors), None)
+        added, error = await self._add(pool, spec, nodes, min(found.missing, _BURST), made)
+        return added, next(iter(errors), error)
 
     async def _add(
         self, pool: NodePool, spec: PoolSpec, nodes: Sequence[Node], number: int, made: int
@@ -280,15 +283,18 @@ class NodePoolController(Controller[Key]):
 
     async def _write_invalid(self, pool: NodePool, error: InvalidPool) -> None:
         before = status_of(pool)
-        conditions = with_conditions(before, pool, "False", "InvalidSpec", str(error)[:1024])
+        conditions = with_conditions(before, pool, "False", "InvalidSpec", str(error)[:_MOST_MESSAGE])
         await self._write_status(pool, before, msgspec.structs.replace(before, conditions=conditions))
 
     async def _write_status(self, pool: NodePool, before: PoolStatus, status: PoolStatus) -> None:
         if differs(before, status) or _costs_more(before, status):
-            await self.client.update_status(NODE_POOLS, msgspec.structs.replace(pool, status=to_plain(status)))
+            plain = to_plain(status)
+            if not status.cost_time:
+                del plain["costTime"]  # no time is no date
+            await self.client.update_status(NODE_POOLS, msgspec.structs.replace(pool, status=plain))
 
     def _record(self, pool: NodePool, reason: str, message: str, type_: str = "Normal") -> None:
-        self.recorder.event(reference(NODE_POOLS, pool), type_, reason, message[:1024])
+        self.recorder.event(reference(NODE_POOLS, pool), type_, reason, message[:_MOST_MESSAGE])
 
 
 def _group_without_controller(node: Node) -> Iterable[str]:

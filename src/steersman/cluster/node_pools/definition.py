@@ -30,7 +30,9 @@ async def install(client: Client) -> None:
     """Apply the definition, and return once NodePools are served. Raises StatusError, Unreachable, TimeoutError."""
     await client.apply(_DEFINITIONS, _NAME, "", definition())
     async with asyncio.timeout(_PATIENCE):
-        while not await _is_served(client):
+        while True:
+            if await _is_served(client):
+                return
             await asyncio.sleep(_AGAIN)
 
 
