@@ -39,6 +39,7 @@ def status_after(
     return PoolStatus(
         observed_generation=pool.metadata.generation,
         replicas=len(nodes),
+        desired_replicas=wanted,
         ready_replicas=ready,
         nodes_made=made,
         selector=f"{GROUP}={pool.metadata.name}",

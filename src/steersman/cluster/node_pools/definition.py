@@ -203,6 +203,7 @@ def _status() -> dict[str, Any]:
         "properties": {
             "observedGeneration": {"type": "integer", "format": "int64"},
             "replicas": _number("Nodes that exist."),
+            "desiredReplicas": _number("Nodes that the pool is to have, within its limits."),
             "readyReplicas": _number("Nodes that are ready."),
             "nodesMade": _number("Nodes that were made so far.", format_="int64"),
             "selector": text | {"description": "Label selector of the nodes."},

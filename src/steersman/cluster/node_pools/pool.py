@@ -132,6 +132,7 @@ class PoolStatus(_Part, frozen=True):
 
     observed_generation: int = 0
     replicas: int = 0
+    desired_replicas: int = 0
     ready_replicas: int = 0
     nodes_made: int = 0
     selector: str = ""

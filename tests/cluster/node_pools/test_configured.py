@@ -1,0 +1,88 @@
+"""NodePools of configured groups of nodes, over several runs of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from steersman.cli.up.scale import UnknownGroup, scale_group
+from steersman.client.client import Client
+from steersman.client.resources import NODES
+from steersman.cluster.cluster import Cluster
+from steersman.cluster.configuration import Configuration, NodeGroup
+from steersman.controlplane.options import Options
+from tests.cluster.node_pools.test_controller import ADMIN, POOLS, has_nodes, names, status_with
+
+Run = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture
+def run(keys_folder: Path, tmp_path: Path) -> Run:
+    """Return a function that runs a cluster on one database, as `steersman up` does."""
+
+    folder = tmp_path / "data"
+    copytree(keys_folder, folder)
+
+    @asynccontextmanager
+    async def started(*groups: NodeGroup) -> AsyncIterator[Client]:
+        options = Options(data_dir=folder, storage="sqlite", listen=False)
+        cluster = Cluster(options, Configuration(groups, pools=True))
+        await cluster.start()
+        try:
+            yield cluster.client(ADMIN, "test")
+        finally:
+            await cluster.stop()
+
+    return started
+
+
+async def test_what_was_scaled_stays_so_at_the_next_start(run: Run) -> None:
+    worker, gpu = NodeGroup("worker", 2), NodeGroup("gpu", 1, capacity={"example.com/gpu": 4}, labels={"kind": "gpu"})
+    async with run(worker, gpu) as client:
+        await status_with(client, "worker", replicas=2, readyReplicas=2)
+        node = await client.get(NODES, "gpu-0")
+        assert [(each.kind, each.name, each.controller) for each in node.metadata.owner_references] == [
+            ("NodePool", "gpu", True)
+        ]
+        assert await scale_group(client, "worker", 3) == "group worker: 3 nodes, 1 added"
+        assert await scale_group(client, "gpu", 0) == "group gpu: 0 nodes, 1 removed"
+        await client.delete(NODES, "worker-0")
+        await has_nodes(client, "worker-0", "worker-1", "worker-2")
+        uids = {each.metadata.uid for each in (await client.list(NODES)).items}
+    async with run(worker, gpu) as client:
+        await status_with(client, "worker", replicas=3, readyReplicas=3)
+        assert {each.metadata.uid for each in (await client.list(NODES)).items} == uids
+        assert await scale_group(client, "gpu", 1) == "group gpu: 1 nodes, 1 added"
+        node = await client.get(NODES, "gpu-0")
+        assert (node.metadata.labels["kind"], node.status.capacity["example.com/gpu"]) == ("gpu", "4")
+
+
+async def test_a_changed_configuration_changes_the_pool(run: Run) -> None:
+    async with run(NodeGroup("worker", 1)) as client:
+        assert await scale_group(client, "worker", 2) == "group worker: 2 nodes, 1 added"
+    async with run(NodeGroup("worker", 3, capacity={"cpu": 4})) as client:
+        status = await status_with(client, "worker", replicas=3, readyReplicas=3)
+        assert status["capacity"]["cpu"] == "12"
+
+
+async def test_the_command_names_pools_without_nodes_and_says_what_limits_allow(run: Run) -> None:
+    async with run(NodeGroup("worker", 1), NodeGroup("gpu", 0)) as client:
+        with pytest.raises(UnknownGroup, match=r"^--group is needed, as there are several: gpu, worker$"):
+            await scale_group(client, "", 1)
+        limits = {"spec": {"limits": {"nodes": 2}}}
+        await client.patch_without_result(POOLS, "worker", "", limits)
+        assert await scale_group(client, "worker", 5) == (
+            "group worker: 2 nodes, 1 added; 2 of 5 nodes, as the limits allow no more"
+        )
+
+
+async def test_a_group_that_no_pool_can_have_has_nodes_as_before(run: Run) -> None:
+    annotations = {f"a{each}": "x" * 4096 for each in range(8)}
+    async with run(NodeGroup("large", 1, annotations=annotations), NodeGroup("n" * 64, 1)) as client:
+        assert await names(client) == ["large-0", "n" * 64 + "-0"]
+        assert (await client.list(POOLS)).items == []
+        assert await scale_group(client, "large", 2) == "group large: 2 nodes, 1 added"
