@@ -283,3 +283,29 @@ async def test_a_pool_that_nodes_cannot_follow_says_so_and_keeps_no_other_from_w
     wrong = await client.get(POOLS, "wrong")
     assert [each["reason"] for each in wrong["status"]["conditions"]] == ["NodesNotChanged"]
     assert await names(client) == ["good-0"]
+
+
+async def test_a_horizontal_pod_autoscaler_scales_a_pool(client: Client, clock: Clock) -> None:
+    await create(client, "worker", replicas=1)
+    queue = {"metadata": {"name": "external-metrics"}, "data": {"queue": "30"}}
+    await client.create(APIResource("", "v1", "configmaps", "ConfigMap", dict), queue, "default")
+    autoscaler = {
+        "metadata": {"name": "worker"},
+        "spec": {
+            "minReplicas": 1,
+            "maxReplicas": 4,
+            "scaleTargetRef": {"apiVersion": POOLS.api_version, "kind": POOLS.kind, "name": "worker"},
+            "metrics": [
+                {
+                    "type": "External",
+                    "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}},
+                }
+            ],
+        },
+    }
+    autoscalers: APIResource[dict[str, Any]] = APIResource(
+        "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", dict
+    )
+    await client.create(autoscalers, autoscaler, "default")
+    await clock.advance(minutes=1)
+    await has_nodes(client, "worker-0", "worker-1", "worker-2")
