@@ -16,8 +16,6 @@ from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
-from steersman.cluster.node_pools import definition
-from steersman.cluster.node_pools.configured import create_pools
 from steersman.cluster.scheduling_paths import install_scheduling_paths
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
@@ -146,6 +144,9 @@ class Cluster:
 
     async def _create_pools(self) -> None:
         """Make the groups of nodes pools, and drop the nodes that these no longer have."""
+        from steersman.cluster.node_pools import definition
+        from steersman.cluster.node_pools.configured import create_pools
+
         client = self.client(_ADMIN, "steersman")
         await definition.install(client)
         staying = await create_pools(client, self._configuration.nodes, self._nodes)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
-from steersman.cluster.node_pools.controller import NodePoolController
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.nodes.kubelets import Kubelets
@@ -17,13 +16,15 @@ from steersman.nodes.server.servers import NodeServers
 from steersman.scheduler.decisions import Decisions
 from steersman.scheduler.scheduler import Scheduler
 
-if TYPE_CHECKING:  # most clusters have no stages
+if TYPE_CHECKING:  # most clusters have no stages, those of tests no pools
+    from steersman.cluster.node_pools.controller import NodePoolController
     from steersman.nodes.stages.players import StagePlayers
     from steersman.nodes.stages.stage_set import Stages
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
 _NODE_POOLS: Final = UserInfo("steersman:nodepools", groups=("system:masters",))
+_NODE_POOLS_MANAGER: Final = "nodepool-controller"
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -73,7 +74,7 @@ class Components:
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
         self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
-        self._pools = clients.client(_NODE_POOLS, NodePoolController.name) if pools else None
+        self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
         self._settings = settings
         self._pool_controller: NodePoolController | None = None
         self._running = AsyncExitStack()
@@ -89,6 +90,8 @@ class Components:
 
     async def _start_pools(self, client: Client) -> None:
         """Start the controller of NodePools, now that the configured nodes are registered."""
+        from steersman.cluster.node_pools.controller import NodePoolController
+
         manager = self._manager
         recorder = manager.events.recorder(NodePoolController.component)
         controller = NodePoolController(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from steersman.cluster.node_pools.plan import ZONE
 from steersman.cluster.node_pools.pool import NodePool, PoolSpec, PoolStatus, decimal_of
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true, with_condition
-from steersman.machinery.values.quantity import QuantityError, canonical, parse
+from steersman.machinery.values.quantity import Quantity, QuantityError, canonical, parse
 from steersman.nodes.simulated_node import GROUP
 
 _HOUR: Final = 3600
@@ -30,25 +30,35 @@ def is_ready(node: Node) -> bool:
     return is_condition_true(node.status.conditions, READY)
 
 
+class Counts(NamedTuple):
+    """Facts about a pool that its nodes do not show."""
+
+    wanted: int
+    made: int
+    """Nodes that it has made so far."""
+    since: float
+    """Time in seconds since 1970 from which cost accrues."""
+
+
 def status_after(
-    before: PoolStatus, pool: NodePool, spec: PoolSpec, nodes: Sequence[Node], *, wanted: int, made: int, since: float
+    before: PoolStatus, pool: NodePool, spec: PoolSpec, nodes: Sequence[Node], counts: Counts
 ) -> PoolStatus:
-    """Return the status of a pool with these nodes. No cost accrues before `since`, in seconds since 1970."""
+    """Return the status of a pool with these nodes."""
     ready = sum(map(is_ready, nodes))
     in_zones = Counter(each.metadata.labels.get(ZONE, "") for each in nodes)
     return PoolStatus(
         observed_generation=pool.metadata.generation,
         replicas=len(nodes),
-        desired_replicas=wanted,
+        desired_replicas=counts.wanted,
         ready_replicas=ready,
-        nodes_made=made,
+        nodes_made=counts.made,
         selector=f"{GROUP}={pool.metadata.name}",
         zones={zone: in_zones[zone] for zone in sorted(spec.zones)},
         capacity=_capacity(nodes),
-        cost=_cost(before, since),
+        cost=_cost(before, counts.since),
         cost_time=times.now(),
         price_per_hour=spec.price_per_hour or "0",
-        conditions=with_conditions(before, pool, *_reason(spec, len(nodes), ready, wanted)),
+        conditions=with_conditions(before, pool, *_reason(spec, len(nodes), ready, counts.wanted)),
     )
 
 
@@ -98,7 +108,7 @@ def _capacity(nodes: Sequence[Node]) -> dict[str, str]:
     alike = Counter(
         (name, amount) for each in nodes for name, amount in list(each.status.capacity.items())[:_MOST_RESOURCES]
     )
-    sums = {}
+    sums: dict[str, Quantity] = {}
     for (name, amount), number in alike.items():
         try:
             product = parse(amount) * number

@@ -19,7 +19,8 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import new_or_old
 from steersman.client.resources import NODES, PODS
 from steersman.cluster.configuration import MOST_NODES
-from steersman.cluster.node_pools.accounts import differs, is_ready, status_after, with_conditions
+from steersman.cluster.node_groups import surplus
+from steersman.cluster.node_pools.accounts import Counts, differs, is_ready, status_after, with_conditions
 from steersman.cluster.node_pools.plan import (
     FAILS_AFTER,
     INTERRUPTED,
@@ -55,10 +56,13 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.simulated_node import GROUP
+from steersman.work.offloading import offload_if
 from steersman.work.upkeep import upkeep
 
 _BURST: Final = 500
 """Most nodes that one reconciliation creates or deletes."""
+_MANY: Final = 100
+"""Nodes of a pool from which on its decisions are made in a worker thread."""
 _DELAY_PER_NODE: Final = 50e-6
 """Seconds for each node of a pool that a reconciliation is delayed after a change of a node, as more may change."""
 _MOST_DELAY: Final = 0.5
@@ -91,6 +95,8 @@ class NodePoolController(Controller[Key]):
         self._since = times.unix_now()
         """Time from which cost accrues: while the cluster is stopped, its nodes cost nothing."""
         self._expected: Expectations[str] = Expectations()
+        self._made: dict[str, int] = {}
+        """Nodes that each pool has made, as its informer may not show the last status yet."""
         self._pools = self.informers.for_resource(NODE_POOLS)
         self._nodes = self.informers.for_resource(NODES)
         self._pods = self.informers.for_resource(PODS)
@@ -123,6 +129,7 @@ class NodePoolController(Controller[Key]):
         pool = new_or_old(old, new)
         if new is None:
             self._expected.forget(pool.metadata.name)
+            self._made.pop(pool.metadata.name, None)
         if old is None or new is None or old.metadata.generation != new.metadata.generation:
             self.queue.add((pool.metadata.name, _NODES))
 
@@ -135,7 +142,7 @@ class NodePoolController(Controller[Key]):
         names = {each.metadata.name for each in (former, owner) if each is not None}
         if new is not None and controller_of(new) is None and (group := new.metadata.labels.get(GROUP)):
             names.add(group)
-        if old is not None and new is not None and _concerns_pool(old) == _concerns_pool(new):
+        if not names or (old is not None and new is not None and _concerns_pool(old) == _concerns_pool(new)):
             return
         delay = min(_DELAY_PER_NODE * len(self._nodes), _MOST_DELAY)
         for each in names:
@@ -154,26 +161,32 @@ class NodePoolController(Controller[Key]):
             spec = spec_of(pool)
         except InvalidPool as error:
             await self._write_invalid(pool, error)
-            return
-        nodes = await self._claimed(pool)
-        before = status_of(pool)
+        else:
+            await self._reconcile(key, pool, spec)
+
+    async def _reconcile(self, key: Key, pool: NodePool, spec: PoolSpec) -> None:
+        """Do what is due for a pool, and write its status. The changes of nodes that this causes queue the pool again.
+
+        Raises StatusError, Unreachable, TryLater to be retried.
+        """
+        name, nodes, before = pool.metadata.name, await self._claimed(pool), status_of(pool)
         room = MOST_NODES - (len(self._nodes) - len(nodes))
         now = times.unix_now()
-        found = plan(spec, nodes, chain.from_iterable(map(self._pods_on, nodes)), room=room, now=now)
-        made, error = before.nodes_made, None
+        found = await offload_if(len(nodes) > _MANY, plan, spec, nodes, room, now)
+        made, error = max(before.nodes_made, self._made.get(name, 0), len(nodes)), None
         if self._expected.are_satisfied(name):
             added, error = await self._act(pool, spec, nodes, found, made)
             made += added
             nodes = controlled_by(self._nodes, pool.metadata.uid)
-        status = status_after(before, pool, spec, nodes, wanted=found.wanted, made=made, since=self._since)
+        self._made[name] = made
+        counts = Counts(found.wanted, made, self._since)
+        status = await offload_if(len(nodes) > _MANY, status_after, before, pool, spec, nodes, counts)
         if isinstance(error, StatusError):
             conditions = with_conditions(before, pool, "False", "NodesNotChanged", str(error)[:_MOST_MESSAGE])
             status = msgspec.structs.replace(status, conditions=conditions)
         await self._write_status(pool, before, status)
         if error is not None:
             raise error
-        if found.missing > _BURST or len(found.surplus) > _BURST:
-            self.queue.add(key)
         if found.next_at is not None:
             self.queue.add_after(key, min(max(found.next_at - now, 0.001), _LONGEST_WAIT))
         if nodes and decimal_of(status.price_per_hour):
@@ -202,7 +215,10 @@ class NodePoolController(Controller[Key]):
         errors = await run_all(acts)
         errors += await self._remove(pool, "NodesInterrupted", "interrupted", found.expired)
         errors += await self._remove(pool, "NodesRepaired", "not ready, are replaced", found.broken)
-        errors += await self._remove(pool, "NodesRemoved", "removed", found.surplus)
+        if found.surplus:
+            pods = list(chain.from_iterable(map(self._pods_on, found.staying)))
+            first = await offload_if(len(nodes) > _MANY, surplus, found.staying, pods, found.surplus)
+            errors += await self._remove(pool, "NodesRemoved", "removed", first)
         if not found.missing:
             return 0, next(iter(errors), None)
         added, error = await self._add(pool, spec, nodes, min(found.missing, _BURST), made)
@@ -267,7 +283,8 @@ class NodePoolController(Controller[Key]):
             "metadata": {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version},
             "spec": {"taints": [to_plain(each) for each in (*node.spec.taints, taint)]},
         }
-        await self.client.patch_without_result(NODES, node.metadata.name, "", patch, media=MERGE_PATCH)
+        with ignoring(is_not_found):
+            await self.client.patch_without_result(NODES, node.metadata.name, "", patch, media=MERGE_PATCH)
         text = f"node {node.metadata.name} will be interrupted in {seconds_of(notice):.0f} s"
         for resource, obj in ((NODES, node), (NODE_POOLS, pool)):
             self.recorder.event(reference(resource, obj), "Warning", "SpotInterruption", text)

@@ -10,9 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from steersman.api.core.v1 import Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod
+from steersman.api.core.v1 import Node, NodeSpec, NodeStatus, NodeSystemInfo
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.cluster.node_groups import surplus
 from steersman.cluster.node_pools.pool import NODE_POOLS, NodePool, PoolSpec, seconds_of
 from steersman.controllers.workloads.controller_ref import new_controller_ref
 from steersman.machinery.values import times
@@ -37,8 +36,8 @@ class Plan(Struct, frozen=True):
 
     wanted: int
     """Nodes that the pool has in the end, within its limits and those of the cluster."""
-    missing: int
-    surplus: Sequence[Node]
+    staying: Sequence[Node]
+    """Nodes that neither time nor failure ends now."""
     expired: Sequence[Node]
     """Nodes whose notice is over."""
     broken: Sequence[Node]
@@ -48,9 +47,19 @@ class Plan(Struct, frozen=True):
     next_at: float | None
     """Time in seconds since 1970 of the next decision that time alone causes."""
 
+    @property
+    def missing(self) -> int:
+        """Number of nodes to add."""
+        return max(self.wanted - len(self.staying), 0)
 
-def plan(spec: PoolSpec, nodes: Sequence[Node], pods: Iterable[Pod], *, room: int, now: float) -> Plan:
-    """Return the decisions at the time `now` for a pool that may have up to `room` nodes."""
+    @property
+    def surplus(self) -> int:
+        """Number of nodes to remove."""
+        return max(len(self.staying) - self.wanted, 0)
+
+
+def plan(spec: PoolSpec, nodes: Sequence[Node], room: int, now: float) -> Plan:
+    """Return the decisions at the time `now` for a pool that may grow up to `room` nodes."""
     expired: list[Node] = []
     broken: list[Node] = []
     to_interrupt: list[Node] = []
@@ -75,18 +84,8 @@ def plan(spec: PoolSpec, nodes: Sequence[Node], pods: Iterable[Pod], *, room: in
                 to_fail.append(each)
     leaving = {each.metadata.name for each in (*expired, *broken)}
     staying = [each for each in nodes if each.metadata.name not in leaving]
-    wanted = min(spec.most, max(room, 0))
-    too_many = len(staying) - wanted
-    return Plan(
-        wanted,
-        max(-too_many, 0),
-        surplus(staying, pods, too_many) if too_many > 0 else (),
-        expired,
-        broken,
-        to_interrupt,
-        to_fail,
-        min(times_ahead, default=None),
-    )
+    wanted = min(spec.most, max(room, len(staying)))  # pools that share the room do not push each other's nodes out
+    return Plan(wanted, staying, expired, broken, to_interrupt, to_fail, min(times_ahead, default=None))
 
 
 def belongs(node: Node, pool: NodePool) -> bool:
