@@ -15,7 +15,7 @@ from steersman.client.resources import NODES
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
 from steersman.controlplane.options import Options
-from tests.cluster.node_pools.test_controller import ADMIN, POOLS, has_nodes, names, status_with
+from tests.cluster.node_pools.pools import ADMIN, POOLS, has_nodes, names, status_with
 
 Run = Callable[..., AbstractAsyncContextManager[Client]]
 

@@ -11,7 +11,6 @@ import pytest_asyncio
 
 from steersman.api.core.v1 import Container, Node, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.authentication.user import UserInfo
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.resources import EVENTS, NODES, PODS
@@ -20,13 +19,8 @@ from steersman.cluster.configuration import Configuration
 from steersman.controlplane.options import Options
 from steersman.machinery.errors.status import StatusError
 from steersman.testing.clock import Clock
+from tests.cluster.node_pools.pools import ADMIN, POOLS, has_nodes, names, status_with
 from tests.controllers.waiting import eventually
-
-ADMIN: Final = UserInfo("admin", groups=("system:masters",))
-POOLS: Final[APIResource[dict[str, Any]]] = APIResource(
-    "simulation.steersman.dev", "v1alpha1", "nodepools", "NodePool", dict, namespaced=False
-)
-
 
 BEYOND_BOUNDS: Final[list[dict[str, Any]]] = [
     {"replicas": -1},
@@ -65,29 +59,6 @@ async def client(clock: Clock, keys_folder: Path) -> AsyncIterator[Client]:
 
 async def create(client: Client, name: str, **spec: Any) -> None:
     await client.create(POOLS, {"metadata": {"name": name}, "spec": spec})
-
-
-async def names(client: Client) -> list[str]:
-    return sorted(each.metadata.name for each in (await client.list(NODES)).items)
-
-
-async def has_nodes(client: Client, *expected: str) -> None:
-    async def there() -> bool:
-        return await names(client) == sorted(expected)
-
-    await eventually(there)
-
-
-async def status_with(client: Client, name: str, **members: Any) -> dict[str, Any]:
-    """Wait until the status of a pool has these members, and return it."""
-
-    async def has_them() -> dict[str, Any] | None:
-        status: dict[str, Any] = (await client.get(POOLS, name)).get("status", {})
-        return status if {each: status.get(each) for each in members} == members else None
-
-    found = await eventually(has_them)
-    assert found is not None
-    return found
 
 
 def is_ready(node: Node) -> bool:

@@ -150,8 +150,10 @@ def spec_of(pool: NodePool) -> PoolSpec:
         spec = msgspec.convert(pool.spec or {}, PoolSpec)
         for each in _all_quantities(spec):
             parse(each)
-    except (msgspec.ValidationError, QuantityError) as error:
-        raise InvalidPool(str(error)) from None
+    except msgspec.ValidationError:
+        raise InvalidPool("spec: the fields are not those of the definition that this version installs") from None
+    except QuantityError as error:
+        raise InvalidPool(f"spec: {error}") from None
     size = len(msgspec.json.encode(spec.template))
     if size > _MOST_TEMPLATE:
         raise InvalidPool(f"spec.template: {size} bytes of JSON, more than {_MOST_TEMPLATE}")
