@@ -6,17 +6,23 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from shutil import copytree
+from typing import Any, Final
 
 import pytest
 
 from steersman.cli.up.scale import UnknownGroup, scale_group
+from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.resources import NODES
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
+from steersman.cluster.node_pools import definition
 from steersman.controlplane.options import Options
 from tests.cluster.node_pools.pools import ADMIN, POOLS, has_nodes, names, status_with
 
+DEFINITIONS: Final[APIResource[dict[str, Any]]] = APIResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict, namespaced=False
+)
 Run = Callable[..., AbstractAsyncContextManager[Client]]
 
 
@@ -78,6 +84,23 @@ async def test_the_command_names_pools_without_nodes_and_says_what_limits_allow(
         assert await scale_group(client, "worker", 5) == (
             "group worker: 2 nodes, 1 added; 2 of 5 nodes, as the limits allow no more"
         )
+
+
+async def test_a_cluster_starts_without_pools_if_another_definition_has_their_names(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with run(NodeGroup("worker", 1)) as client:
+        await client.delete(DEFINITIONS, "nodepools.simulation.steersman.dev")
+        await has_nodes(client)
+        names_of_pools = {"plural": "others", "kind": "NodePool"}
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        spec = {"group": POOLS.group, "scope": "Cluster", "names": names_of_pools, "versions": [version]}
+        await client.create(DEFINITIONS, {"metadata": {"name": "others.simulation.steersman.dev"}, "spec": spec})
+    monkeypatch.setattr(definition, "PATIENCE", 0.2)
+    async with run(NodeGroup("worker", 2)) as client:
+        await has_nodes(client, "worker-0", "worker-1")
+    assert "there are no NodePools" in caplog.text
 
 
 async def test_a_group_that_no_pool_can_have_has_nodes_as_before(run: Run) -> None:

@@ -50,7 +50,8 @@ def scale() -> None:
 def scale_nodes(total: int, group: str, data_dir: Path) -> None:
     """Add or remove nodes, so that a group has TOTAL nodes.
 
-    Added nodes are like the first one of the group. Empty nodes are removed first, then those that were made last.
+    A group is a NodePool, whose template added nodes follow. Empty nodes are removed first, then those that were made
+    last.
     """
     found = require_running(data_dir)
     try:

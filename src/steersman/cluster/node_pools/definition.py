@@ -18,7 +18,7 @@ _DEFINITIONS: Final[APIResource[dict[str, Any]]] = APIResource(
 )
 _AGAIN: Final = 0.01
 """Seconds between two checks if NodePools are served."""
-_PATIENCE: Final = 30.0
+PATIENCE: Final = 10.0
 """Seconds until which NodePools must be served."""
 _MOST_ENTRIES: Final = 64
 """Entries of a map or list of the template."""
@@ -26,14 +26,24 @@ _MOST_VALUE: Final = 4096
 """Characters of an annotation."""
 
 
+class NotServed(Exception):
+    """The definition is there, and its objects are not served."""
+
+
 async def install(client: Client) -> None:
-    """Apply the definition, and return once NodePools are served. Raises StatusError, Unreachable, TimeoutError."""
+    """Apply the definition, and return once NodePools are served.
+
+    Raises StatusError, Unreachable; NotServed if another definition has the names, for example.
+    """
     await client.apply(_DEFINITIONS, _NAME, "", definition())
-    async with asyncio.timeout(_PATIENCE):
-        while True:
-            if await _is_served(client):
-                return
-            await asyncio.sleep(_AGAIN)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if await _is_served(client):
+                    return
+                await asyncio.sleep(_AGAIN)
+    except TimeoutError:
+        raise NotServed(f"{_NAME} is not served after {PATIENCE:.0f} s") from None
 
 
 async def _is_served(client: Client) -> bool:
