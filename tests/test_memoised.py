@@ -154,6 +154,7 @@ MADE_BY_HAND = {
     "aggregator/remote_discovery.py _document_cache": "the Services of APIServices",
     "controllers/autoscaling/targets.py _known": "the kinds there are",
     "controlplane/recent_reads.py _entries": "what the cache does not have yet",
+    "explain/what_if/plan.py _known": "_MOST_EXPLAINED, of one plan",
     "kinds/custom.py _marks": "the bytes it is made with",
     "net/client/transport.py _pools": "connections, which are bounded",
     "net/http2/blocks.py _known": "_MAX_KNOWN, of at most _LONGEST_KEPT bytes",

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -179,6 +180,18 @@ async def test_an_id_is_found_by_its_end_and_an_unknown_one_is_404(client: Clien
     await client.get(CONFIG_MAPS, **{"audit-id": "chosen-by-the-client"})
     assert (await client.get("/debug/requests/by-the-client")).json()["id"] == "chosen-by-the-client"
     assert (await client.get("/debug/requests/unknown")).status == 404
+
+
+@pytest.mark.parametrize("audit_id", ["with space", "a/b/c", "per%cent", "q?x=1", "<b>x</b>"])
+async def test_an_id_that_a_path_must_escape_is_found(client: Client, audit_id: str) -> None:
+    await recent(client)
+    await client.get(CONFIG_MAPS, **{"audit-id": audit_id})
+    assert (await client.get(f"/debug/requests/{quote(audit_id, safe='')}")).json()["id"] == audit_id
+
+
+@pytest.mark.parametrize("path", ["/debug/requests", "/debug/requests?watch=true", "/debug/requests/abcd"])
+async def test_only_reads_are_answered(client: Client, path: str) -> None:
+    assert (await client.post(path, {})).status == 405
 
 
 async def test_a_stream_has_a_line_for_each_request_at_its_end(client: Client) -> None:

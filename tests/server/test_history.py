@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from steersman.kinds.open import OpenKind
 from steersman.storage.retention import Retention
 from steersman.testing import Environment, User
 
@@ -16,6 +18,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = "/api/v1/namespaces/default/secrets"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 MERGE = {"content_type": "application/merge-patch+json"}
 ADMIN = User("admin", ("system:masters",))
 ALICE = User("alice", ("dev",))
@@ -155,6 +158,33 @@ async def grant(admin: Any, resource: str, *verbs: str, path: str = "/debug/hist
         assert (await admin.request("POST", f"{RBAC}/{bindings}", binding)).status == 201
 
 
+async def test_all_annotations_of_a_secret_are_hidden(admin: Any) -> None:
+    copy = {"kapp.k14s.io/original": "hunter2"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "annotations": copy}}
+    made = (await admin.request("POST", SECRETS, secret)).json()
+    revision = made["metadata"]["resourceVersion"]
+    for query in ("?objects=true", f"?revision={revision}"):
+        answer = await admin.get(f"/debug/history{SECRETS}/s{query}")
+        assert (answer.status, b"hunter2" in answer.body, b"kapp.k14s.io/original" in answer.body) == (200, False, True)
+
+
+async def test_large_custom_objects_are_decoded_in_worker_threads(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member before `metadata` makes every stored value of a custom resource one that must be decoded."""
+    await define_widgets(admin)
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "aaa": "x" * 1_000_000}
+    assert (await admin.request("POST", WIDGETS, widget)).status == 201
+    beside: list[bool] = []
+    at_revision = OpenKind.at_revision
+
+    def observed(kind: OpenKind, value: bytes, revision: int) -> bytes:
+        beside.append(threading.current_thread() is not threading.main_thread())
+        return at_revision(kind, value, revision)
+
+    monkeypatch.setattr(OpenKind, "at_revision", observed)
+    assert (await admin.get(f"/debug/history{WIDGETS}/a")).status == 200
+    assert beside == [True]
+
+
 async def test_history_needs_the_right_to_the_path_and_to_the_object(admin: Any, alice: Any) -> None:
     await admin.request("POST", MAPS, config_map("a"))
     assert (await alice.get("/debug/history")).status == 403
@@ -243,7 +273,8 @@ async def test_only_reads_are_served(admin: Any) -> None:
         assert (await admin.request(method, "/debug/history", {})).status == 405
 
 
-async def test_objects_of_a_removed_definition_are_shown_as_they_were_stored(admin: Any) -> None:
+async def define_widgets(admin: Any) -> None:
+    """Create the definition of the namespaced resource widgets.example.com."""
     version = {
         "name": "v1",
         "served": True,
@@ -262,14 +293,17 @@ async def test_objects_of_a_removed_definition_are_shown_as_they_were_stored(adm
         },
     }
     await admin.request("POST", DEFINITIONS, definition)
-    widgets = "/apis/example.com/v1/namespaces/default/widgets"
+
+
+async def test_objects_of_a_removed_definition_are_shown_as_they_were_stored(admin: Any) -> None:
+    await define_widgets(admin)
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "size": 1}
-    assert (await admin.request("POST", widgets, widget)).status == 201
-    await admin.request("PATCH", f"{widgets}/w", {"size": 2}, **MERGE)
-    served = await history(admin, f"{widgets}/w", "?objects=true")
-    await admin.request("DELETE", f"{widgets}/w")
+    assert (await admin.request("POST", WIDGETS, widget)).status == 201
+    await admin.request("PATCH", f"{WIDGETS}/w", {"size": 2}, **MERGE)
+    served = await history(admin, f"{WIDGETS}/w", "?objects=true")
+    await admin.request("DELETE", f"{WIDGETS}/w")
     await admin.request("DELETE", f"{DEFINITIONS}/widgets.example.com")
-    gone = await history(admin, f"{widgets}/w", "?objects=true")
+    gone = await history(admin, f"{WIDGETS}/w", "?objects=true")
     assert [each["type"] for each in gone["items"]] == ["DELETED", "MODIFIED", "ADDED"]
     assert gone["items"][1]["changes"] == served["items"][0]["changes"]
     assert gone["items"][1]["object"]["size"] == 2

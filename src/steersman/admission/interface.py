@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from steersman.admission.changes import Changes, document
+from steersman.admission.changes import Changes, Compared, document, encode
 from steersman.audit.policy import Level
 from steersman.audit.trail import Trail
 from steersman.authentication.user import UserInfo
@@ -172,8 +172,12 @@ class Plugin:
     subresources: frozenset[str] | None = None
     """Subresources that the plugin handles, None for all; "" is the object itself."""
     mutates: bool = False
-    changes: bool = True
-    """True if `admit` may change the object, and not only look at it."""
+    changed_fields: tuple[str, ...] | None = None
+    """Attribute paths of all fields that `admit` may change, None for any field.
+
+    Traces compare their values before and after the plugin: a plugin with such fields replaces values, and does not
+    change lists and maps in place.
+    """
     validates: bool = False
     _subscribers: tuple[Callable[[], None], ...] = ()
 
@@ -222,30 +226,66 @@ class _Steps(NamedTuple):
 
     admit: tuple[_Method, ...]
     validate: tuple[_Method, ...]
-    admissions: tuple[tuple[StepKind, bool], ...]
-    """The steps, each with True if the plugin may change the object."""
-    validations: tuple[StepKind, ...]
+    admissions: tuple[tuple[StepKind, Compared | None, _Method], ...]
+    """The steps, each with the fields that the plugin may change, None if it only looks at the object, and `admit`."""
+    validations: tuple[tuple[StepKind, _Method], ...]
 
 
 def _step_kinds(plugins: Iterable[Plugin], phase: str) -> tuple[StepKind, ...]:
-    return tuple(StepKind(f"admission {plugin.name}", attributes={"phase": phase}) for plugin in plugins)
+    """Return the steps of plugins; each but the first one ends the step before."""
+    return tuple(
+        StepKind(f"admission {plugin.name}", attributes={"phase": phase}, follows=number > 0)
+        for number, plugin in enumerate(plugins)
+    )
+
+
+_ANY: Final = Compared()
+
+
+def _compared(plugin: Plugin) -> Compared | None:
+    fields = plugin.changed_fields
+    return _ANY if fields is None else Compared(fields) if fields else None
 
 
 async def _admit_in_steps(recorder: Recorder, steps: _Steps, attributes: Attributes) -> None:
     """Call the plugins, each in a step with the paths of the fields that it has changed."""
-    before: bytes | None = None
-    marks, is_first = recorder.marks, True
+    marks = recorder.marks
+    whole: Any = None  # state of the whole object, None if a plugin may have changed it since
     try:
-        for (kind, changes), admit in zip(steps.admissions, steps.admit, strict=True):
-            if changes and is_first:
-                before, is_first = document(attributes.obj), False
+        for kind, compared, admit in steps.admissions:
+            if compared is None:
+                marks += (kind, monotonic(), None)
+                await admit(attributes)
+            elif compared is not _ANY:
+                before = compared.values(attributes.obj)
+                marks += (kind, monotonic(), None)
+                await admit(attributes)
+                after = compared.values(attributes.obj)
+                if after != before:
+                    whole = None
+                    recorder.set("changed", Changes(encode(before), encode(after), compared.names))
+            else:
+                before = document(attributes.obj) if whole is None else whole
+                marks += (kind, monotonic(), None)
+                await admit(attributes)
+                whole = document(attributes.obj)
+                if whole != before and before is not None and whole is not None:
+                    recorder.set("changed", Changes(before, whole))
+        if steps.admissions:
+            marks += (END, monotonic(), None)
+    except BaseException as error:
+        recorder.fail_open(error)
+        raise
+
+
+async def _validate_in_steps(recorder: Recorder, steps: _Steps, attributes: Attributes) -> None:
+    """Call the plugins, each in a step."""
+    marks = recorder.marks
+    try:
+        for kind, validate in steps.validations:
             marks += (kind, monotonic(), None)
-            await admit(attributes)
-            if changes:
-                after = document(attributes.obj)
-                if after != before and before is not None and after is not None:
-                    recorder.set("changed", Changes(before, after))
-                before = after
+            await validate(attributes)
+        if steps.validations:
             marks += (END, monotonic(), None)
     except BaseException as error:
         recorder.fail_open(error)
@@ -298,13 +338,11 @@ class Chain:
         writes = (attributes.operation, action.resource, action.group, action.subresource)
         steps = self._steps[writes] or self._build_steps(WriteKind(*writes))
         recorder = current_recorder()
-        if recorder is None:
-            for validate in steps.validate:
-                await validate(attributes)
+        if recorder is not None:
+            await _validate_in_steps(recorder, steps, attributes)
             return
-        for kind, validate in zip(steps.validations, steps.validate, strict=True):
-            with recorder.begin(kind):
-                await validate(attributes)
+        for validate in steps.validate:
+            await validate(attributes)
 
     def _build_steps(self, writes: WriteKind) -> _Steps:
         plugins = [
@@ -319,8 +357,15 @@ class Chain:
         steps = _Steps(
             tuple(each.admit for each in mutating),
             tuple(each.validate for each in validating),
-            tuple(zip(_step_kinds(mutating, "admit"), [each.changes for each in mutating], strict=True)),
-            _step_kinds(validating, "validate"),
+            tuple(
+                zip(
+                    _step_kinds(mutating, "admit"),
+                    map(_compared, mutating),
+                    [each.admit for each in mutating],
+                    strict=True,
+                )
+            ),
+            tuple(zip(_step_kinds(validating, "validate"), [each.validate for each in validating], strict=True)),
         )
         self._steps.keep(writes, steps)
         return steps

@@ -14,6 +14,7 @@ class AlwaysDeny(Plugin):
     name = "AlwaysDeny"
     operations = frozenset({CREATE, UPDATE, DELETE, CONNECT})
     mutates = True
+    changed_fields = ()
     validates = True
 
     async def admit(self, attributes: Attributes) -> None:

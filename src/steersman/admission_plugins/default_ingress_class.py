@@ -22,6 +22,7 @@ class DefaultIngressClass(Plugin):
     resources = frozenset({_INGRESSES})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.ingress_class_name",)
 
     def __init__(self, default: Callable[[], str | None]) -> None:
         self._default = default

@@ -22,6 +22,7 @@ class DefaultStorageClass(Plugin):
     resources = frozenset({_CLAIMS})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.storage_class_name",)
 
     def __init__(self, default: Callable[[], str | None]) -> None:
         self._default = default

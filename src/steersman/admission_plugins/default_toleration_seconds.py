@@ -23,21 +23,22 @@ class DefaultTolerationSeconds(Plugin):
     resources = frozenset({_PODS})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.tolerations",)
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
         self._seconds = tuple(zip(_TAINTS, (not_ready, unreachable), strict=True))
 
     async def admit(self, attributes: Attributes) -> None:
-        tolerations = attributes.obj.spec.tolerations
+        spec = attributes.obj.spec
+        tolerations = spec.tolerations
         tolerated: set[str] = set()
         for each in tolerations:
             if each.effect in _NO_EXECUTE:
                 tolerated.add(each.key)
         for taint, seconds in () if "" in tolerated else self._seconds:
             if taint not in tolerated:
-                tolerations.append(
-                    Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
-                )
+                added = Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
+                spec.tolerations = tolerations = [*tolerations, added]
 
 
 def _make(dependencies: PluginDependencies) -> DefaultTolerationSeconds:

@@ -21,6 +21,7 @@ class ExtendedResourceToleration(Plugin):
     resources = frozenset({_PODS})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.tolerations",)
 
     async def admit(self, attributes: Attributes) -> None:
         spec: PodSpec = attributes.obj.spec

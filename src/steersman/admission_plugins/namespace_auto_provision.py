@@ -22,6 +22,7 @@ class NamespaceAutoProvision(Plugin):
     name = "NamespaceAutoProvision"
     operations = frozenset({CREATE})
     mutates = True
+    changed_fields = ()
 
     def __init__(self, find: Callable[[str], NamespaceState | None], make: Callable[[str], Awaitable[Any]]) -> None:
         self._find = find

@@ -29,7 +29,7 @@ class NamespaceLifecycle(Plugin):
     name = "NamespaceLifecycle"
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
-    changes = False
+    changed_fields = ()
 
     def __init__(self, find: Callable[[str], NamespaceState | None], look_up: LookUp = no_look_up) -> None:
         self._find = find

@@ -48,6 +48,7 @@ class PodNodeSelector(Plugin):
     resources = frozenset({_PODS})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.node_selector",)
     validates = True
 
     def __init__(self, find: Callable[[str], Annotated | None], configured: Mapping[str, str] = _UNCONFIGURED) -> None:

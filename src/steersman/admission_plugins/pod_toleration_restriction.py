@@ -61,6 +61,7 @@ class PodTolerationRestriction(Plugin):
     resources = frozenset({_PODS})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.tolerations",)
     validates = True
 
     def __init__(self, find: Callable[[str], Annotations | None], configuration: Configuration = UNCONFIGURED) -> None:

@@ -28,6 +28,7 @@ class PodTopologyLabels(Plugin):
     resources = frozenset({_PODS})
     subresources = frozenset({"", "binding"})
     mutates = True
+    changed_fields = ("metadata.labels",)
 
     def __init__(self, find: Callable[[str], dict[str, str] | None]) -> None:
         self._find = find

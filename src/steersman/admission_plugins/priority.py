@@ -30,6 +30,7 @@ class Priority(Plugin):
     resources = frozenset({_PODS, _CLASSES})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.priority_class_name", "spec.priority", "spec.preemption_policy")
     validates = True
 
     def __init__(

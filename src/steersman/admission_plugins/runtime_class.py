@@ -32,6 +32,7 @@ class RuntimeClass(Plugin):
     resources = frozenset({_PODS})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.node_selector", "spec.tolerations", "spec.overhead")
     validates = True
 
     def __init__(self, find: Callable[[str], Any | None], look_up: LookUp = no_look_up) -> None:

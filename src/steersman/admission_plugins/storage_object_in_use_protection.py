@@ -27,6 +27,7 @@ class StorageObjectInUseProtection(Plugin):
     resources = frozenset(FINALIZERS)
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("metadata.finalizers",)
 
     async def admit(self, attributes: Attributes) -> None:
         finalizer = FINALIZERS[attributes.action.group_resource]

@@ -22,6 +22,7 @@ class TaintNodesByCondition(Plugin):
     resources = frozenset({_NODES})
     subresources = OBJECT_ALONE
     mutates = True
+    changed_fields = ("spec.taints",)
 
     async def admit(self, attributes: Attributes) -> None:
         spec = attributes.obj.spec

@@ -12,6 +12,7 @@ import click
 from steersman.cli.command import default_texts
 from steersman.cli.in_order import InOrder
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
+from steersman.cli.terminal_text import printable
 from steersman.controlplane.flag_readers import SHOWN
 from steersman.controlplane.options import FLAGS, OptionsError
 
@@ -191,7 +192,7 @@ def with_clean_errors(work: Callable[[], T], *, passes: type[Exception] | tuple[
     except passes:
         raise
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
-        raise click.ClickException(str(error).replace("\n", " ")) from None
+        raise click.ClickException(printable(error)) from None
 
 
 def _move(what: str, etcd: dict[str, str | None], copy: Callable[[Cluster], Awaitable[Moved]]) -> None:

@@ -76,24 +76,36 @@ def trace(
     query |= {"failed": "true"} if failed else {}
     target = Target(kubeconfig, context, data_dir)
     if request_id:
-        found = run_with_client(target, lambda client: client.get_plain(f"{_PATH}/{quote(request_id, safe='')}"))
-        _print_one(found, output)
+        _print_one(run_with_client(target, lambda client: _one(client, request_id)), output)
         return
     if recent:
-        kept = run_with_client(target, lambda client: client.get_plain(f"{_PATH}?{urlencode(query)}"))
-        _print_all(kept["requests"], output)
+        _print_all(run_with_client(target, lambda client: _kept(client, query)), output)
         return
     with suppress(KeyboardInterrupt):
         run_with_client(target, lambda client: _follow(client, query, output))
 
 
+async def _one(client: Client, request_id: str) -> Any:
+    from steersman.cli.traced import checked_steps
+
+    return checked_steps(await client.get_plain(f"{_PATH}/{quote(request_id, safe='')}"))
+
+
+async def _kept(client: Client, query: Mapping[str, str]) -> Any:
+    from steersman.cli.traced import checked_requests
+
+    return checked_requests(await client.get_plain(f"{_PATH}?{urlencode(query)}"))
+
+
 async def _follow(client: Client, query: Mapping[str, str], output: str) -> None:
     """Print requests until the server ends the stream."""
+    from steersman.cli.traced import checked_request
+
     with suppress(asyncio.CancelledError):
-        async with client.lines(f"{_PATH}?{urlencode({**query, 'watch': 'true'})}") as lines:
+        async with client.plain_lines(f"{_PATH}?{urlencode({**query, 'watch': 'true'})}") as lines:
             async for line in lines:
                 try:
-                    _print_all([json.loads(line)], output)
+                    _print_all([checked_request(line)], output)
                 except BrokenPipeError:  # the reader of the output has seen enough
                     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                     return

@@ -6,9 +6,10 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict
 
 from steersman.cli.terminal_text import coloured, printable
+from steersman.client.client import checked
 from steersman.machinery.go.strings import to_lower
 
 _RED: Final = "31"
@@ -22,9 +23,77 @@ _SLOW: Final = 500.0
 _AGENT: Final = 40
 
 
+class _Event(TypedDict, total=False):
+    name: Required[str]
+    at: Required[float]
+    attributes: dict[str, Any]
+
+
+class _Step(TypedDict, total=False):
+    name: Required[str]
+    start: Required[float]
+    milliseconds: Required[float]
+    attributes: dict[str, Any]
+    events: list[_Event]
+    steps: list[_Step]
+
+
+class _Request(TypedDict):
+    """The members of a request that are shown, as /debug/requests serves them."""
+
+    id: str
+    time: str
+    milliseconds: float
+    verb: str
+    method: str
+    path: str
+    apiGroup: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    user: str
+    userAgent: str
+    sourceIP: str
+    code: int
+    bytes: int | None
+
+
+class _RequestWithSteps(_Request):
+    dropped: int
+    steps: list[_Step]
+
+
+class _Dropped(TypedDict):
+    dropped: int
+
+
+class _Requests(TypedDict):
+    requests: list[dict[str, Any]]
+
+
+def checked_request(plain: Any) -> Mapping[str, Any]:
+    """Return a line of the stream of requests. Raises Undecodable for data of another shape."""
+    return checked(plain, _Dropped if _is_dropped(plain) else _Request)  # type: ignore[no-any-return]
+
+
+def checked_requests(plain: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the requests of an answer. Raises Undecodable for data of another shape."""
+    return [checked_request(each) for each in checked(plain, _Requests)["requests"]]
+
+
+def checked_steps(plain: Any) -> Mapping[str, Any]:
+    """Return one request with its steps. Raises Undecodable for data of another shape."""
+    return checked(plain, _RequestWithSteps)  # type: ignore[no-any-return]
+
+
+def _is_dropped(found: Any) -> bool:
+    return isinstance(found, Mapping) and "dropped" in found and "verb" not in found
+
+
 def request_line(found: Mapping[str, Any], *, wide: bool) -> str:
     """Return a line about a request: time, code, duration, verb, object, user, bytes, client and the end of its id."""
-    if "dropped" in found and "verb" not in found:
+    if _is_dropped(found):
         return coloured(f"{found['dropped']} requests are left out: this reader was too slow", _YELLOW)
     agent = str(found["userAgent"])
     columns = [
@@ -113,8 +182,8 @@ _IN_HEAD: Final = frozenset(
 
 def _bar(start: float, milliseconds: float, total: float) -> str:
     block = "█" if to_lower(sys.stdout.encoding or "").startswith("utf") else "#"
-    first = min(int(start / total * _BAR), _BAR - 1)
-    length = min(max(round(milliseconds / total * _BAR), 1), _BAR - first)
+    first = int(min(max(start / total, 0.0) * _BAR, _BAR - 1))
+    length = round(min(max(milliseconds / total * _BAR, 1), _BAR - first))
     return f"|{' ' * first}{block * length}{' ' * (_BAR - first - length)}|"
 
 
@@ -129,7 +198,10 @@ def _object(found: Mapping[str, Any]) -> str:
 
 
 def _time(text: str) -> str:
-    return datetime.fromisoformat(text).astimezone().strftime("%H:%M:%S.%f")[:12]
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime("%H:%M:%S.%f")[:12]
+    except (ValueError, OverflowError):
+        return f"{printable(text, 9):<12}"
 
 
 def _code(code: int) -> str:

@@ -93,7 +93,7 @@ class APIResource(Generic[T]):
     def decode(self, data: bytes | msgspec.Raw) -> T:
         """Return the object in a server's response body. Raises msgspec.DecodeError, msgspec.ValidationError."""
         if self.type is dict:
-            return decode_plain(bytes(data))  # type: ignore[no-any-return]
+            return msgspec.convert(decode_plain(bytes(data)), dict)  # type: ignore[return-value]
         obj: Any
         try:
             obj = decoder(self.type).decode(data)
@@ -105,11 +105,11 @@ class APIResource(Generic[T]):
     def decode_list(self, data: bytes) -> ObjectList[T]:
         """Return the list in a server's response body. Raises msgspec.DecodeError, msgspec.ValidationError."""
         if self.type is dict:
-            plain = decode_plain(data)
-            for each in plain.get("items") or ():
+            plain = msgspec.convert(decode_plain(data), _PlainList)
+            for each in plain.items or ():
                 each.setdefault("kind", self.kind)
                 each.setdefault("apiVersion", self.api_version)
-            return ObjectList(plain.get("items") or [], msgspec.convert(plain.get("metadata") or {}, ListMeta))
+            return ObjectList(plain.items or [], plain.metadata or ListMeta())  # type: ignore[arg-type]
         try:
             found = self._list_decoder.decode(data)
         except msgspec.ValidationError:
@@ -155,6 +155,11 @@ class ObjectList(Struct, Generic[T], frozen=True):
 class _RawList(msgspec.Struct):
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
+
+
+class _PlainList(msgspec.Struct):
+    metadata: ListMeta | None = None
+    items: list[dict[str, Any]] | None = None
 
 
 _RAW_LIST: Final = msgspec.json.Decoder(_RawList)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
@@ -14,7 +14,7 @@ from msgspec import Struct
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource, ObjectList
 from steersman.client.errors import error_from_response, ignoring, is_not_found, retry_after_seconds, status_error
-from steersman.client.transport import Fields, Response, Transport
+from steersman.client.transport import Fields, Response, Transport, Undecodable
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.sizes import is_large
@@ -27,9 +27,11 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
+_NOT_DECODED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Errors of decoders for bytes that are no JSON, JSON of another shape, and JSON that is nested too deep."""
 _MAX_EVENT: Final = 64 << 20
 """Most bytes of one watch event. A larger event ends the watch with an error."""
-_MAX_PAGES: Final = 10_000
+MAX_PAGES: Final = 10_000
 """Most pages of one list. A faulty aggregated server may never send the last page."""
 _MAX_CONCURRENT: Final = 64
 """Most concurrent requests of a client. Further requests wait for a permit; watches need none."""
@@ -60,8 +62,9 @@ class Client:
     """Sends the requests of one user to one server.
 
     A refused request raises StatusError with the server's reason and code. A request without an answer raises
-    Unreachable. A request that an overloaded server answers with `Retry-After` is sent again. Objects are Structs of
-    the resource's type, or plain data. `manager` is the user agent and the field manager of all writes.
+    Unreachable, one with a response that is not understood Undecodable. A request that an overloaded server answers with
+    `Retry-After` is sent again. Objects are Structs of the resource's type, or plain data. `manager` is the user agent
+    and the field manager of all writes.
     """
 
     def __init__(self, transport: Transport, manager: str) -> None:
@@ -80,8 +83,8 @@ class Client:
 
     async def get(self, resource: APIResource[T], name: str, namespace: str = "") -> T:
         """Return the current object. Raises StatusError NotFound."""
-        return await _decode(
-            resource, await self._send_and_read("GET", resource.path(namespace, name), resource.accept())
+        return await decoded(
+            resource.decode, await self._send_and_read("GET", resource.path(namespace, name), resource.accept())
         )
 
     async def find(self, resource: APIResource[T], name: str, namespace: str = "") -> T | None:
@@ -113,8 +116,9 @@ class Client:
             limit=limit or "",
             **{"continue": continue_token},
         )
-        data = await self._send_and_read("GET", target, resource.accept(as_list=True))
-        return await offload_if(is_large(data), resource.decode_list, data)
+        return await decoded(
+            resource.decode_list, await self._send_and_read("GET", target, resource.accept(as_list=True))
+        )
 
     async def iterate(
         self,
@@ -131,7 +135,7 @@ class Client:
         InternalError if the server sends more than 10,000 pages.
         """
         token = ""
-        for _ in range(_MAX_PAGES):
+        for _ in range(MAX_PAGES):
             found = await self.list(
                 resource,
                 namespace,
@@ -145,7 +149,7 @@ class Client:
             token = found.metadata.continue_
             if not token:
                 return
-        raise StatusError(500, "InternalError", f"{resource.group_resource} has more than {_MAX_PAGES} pages")
+        raise too_many_pages(resource)
 
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
         """Create an object and return it as stored. Without `namespace` the namespace in its metadata applies.
@@ -153,8 +157,8 @@ class Client:
         Raises StatusError AlreadyExists.
         """
         target = _target(resource.path(namespace or _namespace_and_name(obj)[0]), fieldManager=self.manager)
-        return await _decode(
-            resource, await self._send_and_read("POST", target, resource.accept(), resource.encode(obj))
+        return await decoded(
+            resource.decode, await self._send_and_read("POST", target, resource.accept(), resource.encode(obj))
         )
 
     async def create_subresource(
@@ -166,7 +170,7 @@ class Client:
         `body` is of the resource `obj`. Returns the response object.
         """
         target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
-        return await _decode(obj, await self._send_and_read("POST", target, obj.accept(), obj.encode(body)))
+        return await decoded(obj.decode, await self._send_and_read("POST", target, obj.accept(), obj.encode(body)))
 
     async def post_to_subresource(
         self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes
@@ -177,8 +181,8 @@ class Client:
     async def update(self, resource: APIResource[T], obj: T, subresource: str = "") -> T:
         """Replace an object and return it as stored. Raises StatusError Conflict if it has changed since it was read."""
         target = _target(resource.path(*_namespace_and_name(obj), subresource), fieldManager=self.manager)
-        return await _decode(
-            resource, await self._send_and_read("PUT", target, resource.accept(), resource.encode(obj))
+        return await decoded(
+            resource.decode, await self._send_and_read("PUT", target, resource.accept(), resource.encode(obj))
         )
 
     async def update_status(self, resource: APIResource[T], obj: T) -> T:
@@ -196,7 +200,7 @@ class Client:
         subresource: str = "",
     ) -> T:
         """Patch an object with plain data and return the result; `media` is the media type of the patch."""
-        return await _decode(resource, await self._patch(resource, name, namespace, patch, media, subresource))
+        return await decoded(resource.decode, await self._patch(resource, name, namespace, patch, media, subresource))
 
     async def patch_without_result(
         self,
@@ -237,8 +241,9 @@ class Client:
             fieldManager=manager or self.manager,
             force="true" if force else "",
         )
-        return await _decode(
-            resource, await self._send_and_read("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH)
+        return await decoded(
+            resource.decode,
+            await self._send_and_read("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH),
         )
 
     async def delete(
@@ -303,20 +308,20 @@ class Client:
         return await self._send_and_read(method, target, "application/json", body, media)
 
     @asynccontextmanager
-    async def lines(self, target: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """GET a stream of lines; the context yields each line as it arrives, without its end.
+    async def plain_lines(self, target: str) -> AsyncIterator[AsyncIterator[Any]]:
+        """GET a stream of lines of JSON; the context yields each line as it arrives, as plain data of any shape.
 
         Raises StatusError if the server refuses the request, and Unreachable if it cuts the stream off.
         """
         response = await self._open("GET", target, "application/json")
         try:
-            yield _lines(response)
+            yield _plain_lines(response)
         finally:
             await response.aclose()
 
     async def get_plain(self, target: str, accept: str = "application/json") -> Any:
-        """Return the body of a GET response as plain data."""
-        return decode_plain(await self._send_and_read("GET", target, accept))
+        """Return the body of a GET response as plain data, whose shape may be any (`checked`). Raises Undecodable."""
+        return await decoded(decode_plain, await self._send_and_read("GET", target, accept))
 
     async def _send_and_read(
         self, method: str, target: str, accept: str, body: bytes = b"", media: str = "application/json"
@@ -353,6 +358,11 @@ class Client:
             del error  # Its traceback refers to this frame: a cycle that only the garbage collector would free.
 
 
+def too_many_pages(resource: APIResource[Any]) -> StatusError:
+    """Return the error of a server that never sends the last page of a list."""
+    return StatusError(500, "InternalError", f"{resource.group_resource} has more than {MAX_PAGES} pages")
+
+
 def _target(path: str, **query: object) -> str:
     present = {name: value for name, value in query.items() if value != ""}
     return f"{path}?{urlencode(present)}" if present else path
@@ -370,37 +380,63 @@ def _delete_options(options: DeleteOptions) -> bytes:
     return b'{"kind":"DeleteOptions","apiVersion":"v1",' + encode(options)[1:] if encode(options) != b"{}" else b""
 
 
-async def _decode(resource: APIResource[T], data: bytes) -> T:
-    """Return the object of a response; a large one is decoded in a worker thread."""
-    return await offload_if(is_large(data), resource.decode, data)
+async def decoded(decode: Callable[[bytes], T], data: bytes) -> T:
+    """Return the result of `decode` for a response; a large one is decoded in a worker thread. Raises Undecodable."""
+    try:
+        return await offload_if(is_large(data), decode, data)
+    except _NOT_DECODED as error:
+        raise _undecodable(error) from None
 
 
-async def _lines(response: Response) -> AsyncIterator[bytes]:
-    """Yield the lines of a response. Raises ValueError for a line of more than _MAX_EVENT bytes."""
-    rest = b""
+def _undecodable(error: Exception) -> Undecodable:
+    return Undecodable(f"the server's response is not understood: {error}")
+
+
+def checked(plain: Any, shape: Any) -> Any:
+    """Return plain data of a response if it has a shape, such as a TypedDict. Raises Undecodable."""
+    try:
+        msgspec.convert(plain, shape)
+    except msgspec.ValidationError as error:
+        raise _undecodable(error) from None
+    return plain
+
+
+async def _batches_of_lines(response: Response) -> AsyncIterator[list[bytes]]:
+    """Yield the lines of a response as they arrive. Raises Undecodable for a line of more than _MAX_EVENT bytes."""
+    rest: list[bytes] = []
+    size = 0
     async for piece in response.pieces():
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            yield line
-        if len(rest) > _MAX_EVENT:
-            raise ValueError("the server sends a line that is too long")
+        first, *lines = piece.split(b"\n")
+        if lines:
+            yield [b"".join((*rest, first)), *lines[:-1]]
+            rest, size, first = [], 0, lines[-1]
+        rest.append(first)
+        size += len(first)
+        if size > _MAX_EVENT:
+            raise Undecodable("the server sends a line of more than 64 MiB")
+
+
+async def _plain_lines(response: Response) -> AsyncIterator[Any]:
+    """Yield the lines of a response that are not empty as plain data."""
+    async for lines in _batches_of_lines(response):
+        for line in filter(None, lines):
+            yield await decoded(decode_plain, line)
 
 
 async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:
     """Yield the events of a watch in the batches they arrive in; large events are decoded in a worker thread."""
-    rest = b""
-    async for piece in response.pieces():
-        *lines, rest = (rest + piece).split(b"\n")
+    async for lines in _batches_of_lines(response):
         if any(map(is_large, lines)):
             yield await offload_if(True, _decode_events, resource, lines)
-        elif lines:
+        else:
             yield _decode_events(resource, lines)
-        if len(rest) > _MAX_EVENT:
-            raise msgspec.DecodeError("a watch event is larger than 64 MiB")
 
 
 def _decode_events(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
-    return [_decode_event(resource, line) for line in lines if line]
+    try:
+        return [_decode_event(resource, line) for line in lines if line]
+    except _NOT_DECODED as error:
+        raise _undecodable(error) from None
 
 
 def _decode_event(resource: APIResource[T], line: bytes) -> Event[T]:

@@ -4,16 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict
 
 from msgspec import Struct
 
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource
-from steersman.client.client import Client
+from steersman.client.client import Client, checked
 from steersman.work.yielding import TimeSlice
 
 _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class _KindShape(TypedDict, total=False):
+    kind: str
+
+
+class _ResourceShape(TypedDict, total=False):
+    resource: Required[str]
+    responseKind: _KindShape | None
+    scope: str
+    singularResource: str
+    shortNames: list[str] | None
+    verbs: list[str] | None
+
+
+class _VersionShape(TypedDict, total=False):
+    version: Required[str]
+    freshness: str
+    resources: list[_ResourceShape] | None
+
+
+class _MetadataShape(TypedDict, total=False):
+    name: str
+
+
+class _GroupShape(TypedDict, total=False):
+    metadata: _MetadataShape
+    versions: list[_VersionShape] | None
+
+
+class _GroupsShape(TypedDict, total=False):
+    """The members of an APIGroupDiscoveryList that are read."""
+
+    items: list[_GroupShape] | None
 
 
 class DiscoveredResource(Struct, frozen=True):
@@ -39,7 +73,7 @@ async def preferred_resources(client: Client) -> DiscoveryResult:
     failed: list[str] = []
     time_slice = TimeSlice()
     for path in ("/api", "/apis"):
-        for group in (await client.get_plain(path, _ACCEPT)).get("items") or ():
+        for group in checked(await client.get_plain(path, _ACCEPT), _GroupsShape).get("items") or ():
             name = group.get("metadata", {}).get("name", "")
             for version in group.get("versions") or ():
                 if version.get("freshness") == "Stale":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -11,6 +11,30 @@ from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import Cause, StatusError, generic_server_response
 from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
+
+
+class _CauseShape(TypedDict, total=False):
+    reason: str | None
+    message: str | None
+    field: str | None
+
+
+class _DetailsShape(TypedDict, total=False):
+    name: str | None
+    group: str | None
+    kind: str | None
+    uid: str | None
+    causes: list[_CauseShape] | None
+    retryAfterSeconds: int | None
+
+
+class _StatusShape(TypedDict, total=False):
+    """The members of a Status that are read, as a server must send them."""
+
+    code: int | None
+    reason: str | None
+    message: str | None
+    details: _DetailsShape | None
 
 
 def error_from_response(code: int, retry_after: str, body: bytes) -> StatusError:
@@ -23,7 +47,10 @@ def error_from_response(code: int, retry_after: str, body: bytes) -> StatusError
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         plain = None
     if isinstance(plain, dict) and plain.get("kind") == "Status":
-        return status_error(plain, code)
+        try:
+            return status_error(plain, code)
+        except msgspec.ValidationError:
+            pass  # the text is shown as it is
     seconds = retry_after_seconds(retry_after) or 0
     text = trim_space(body[:2048].decode(errors="replace"))
     return generic_server_response(code, message=text, retry_after=seconds, unexpected=True)
@@ -35,20 +62,24 @@ def retry_after_seconds(retry_after: str) -> int | None:
 
 
 def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
-    """Return the StatusError of a Status in plain data; `code` applies if the Status has none."""
+    """Return the StatusError of a Status in plain data; `code` applies if the Status has none.
+
+    Raises msgspec.ValidationError for data of another shape.
+    """
+    msgspec.convert(status, _StatusShape)
     details = status.get("details") or {}
     causes = [
-        Cause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
+        Cause(each.get("reason") or "", each.get("message") or "", each.get("field") or "")
         for each in details.get("causes") or ()
     ]
     return StatusError(
         status.get("code") or code,
-        status.get("reason", ""),
-        status.get("message", ""),
-        name=details.get("name", ""),
-        group=details.get("group", ""),
-        kind=details.get("kind", ""),
-        uid=details.get("uid", ""),
+        status.get("reason") or "",
+        status.get("message") or "",
+        name=details.get("name") or "",
+        group=details.get("group") or "",
+        kind=details.get("kind") or "",
+        uid=details.get("uid") or "",
         causes=causes,
         retry_after=details.get("retryAfterSeconds") or 0,
     )

@@ -18,6 +18,8 @@ from steersman.net.message import BodyAborted
 from steersman.webhooks.kubeconfig import Endpoint
 from steersman.webhooks.user_kubeconfig import load_kubeconfigs
 
+LONGEST_RESPONSE: Final = 256 << 20
+"""Bytes of a response up to which a program for people reads it: pages of lists have a few MiB."""
 _UNAUTHORIZED: Final = 401
 _FAILED: Final = (DialError, BadAnswer, BodyAborted, OSError, ValueError)
 

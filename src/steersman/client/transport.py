@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+import msgspec
+
 Fields = Sequence[tuple[str, str]]
 """Header fields as (lower-case name, value)."""
 
 
 class Unreachable(Exception):
     """The server sent no complete response; the request may be retried."""
+
+
+class Undecodable(Unreachable, msgspec.DecodeError):
+    """The server's response is not the JSON that the request asks for, such as a proxy's HTML page."""
 
 
 class Response(Protocol):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from steersman.authentication.user import ANONYMOUS
 from steersman.endpoints.request import Request
-from steersman.endpoints.spans import TRACE_FIELDS, protocol_of, scope_of, storage_key
+from steersman.endpoints.spans import PROTOCOLS, TRACE_FIELDS, scope_of, storage_key
 from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.net.message import Peer
@@ -100,7 +100,7 @@ class AnsweredRequest(Struct, gc=False):
             "user": name,
             "userAgent": self.user_agent,
             "sourceIP": self.peer.host,
-            "protocol": protocol_of(self.version),
+            "protocol": PROTOCOLS.get(self.version, self.version),
             "code": self.code,
             "bytes": self.size,
         }
@@ -155,7 +155,7 @@ def _about_user(user: UserInfo | None) -> dict[str, Any]:
 
 
 def answered(
-    trace: Trace, fairness: Fairness | None, request: Request, code: int, size: int | None, reads_spans: bool
+    fairness: Fairness | None, request: Request, code: int, size: int | None, reads_spans: bool
 ) -> AnsweredRequest:
     """Return the facts about an answered request. Every request passes here while traces are read: this code avoids
     calls where it can.

@@ -67,7 +67,7 @@ def object_response(request: Request, data: bytes, wanted: Representation, code:
     recorder = current_recorder()
     if recorder is None:
         return encoded_object(request, data, wanted, code)
-    with recorder.begin(ENCODE, {"mediaType": wanted.media}):
+    with recorder.begin(ENCODE, wanted.media):
         return encoded_object(request, data, wanted, code)
 
 

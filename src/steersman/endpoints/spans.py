@@ -28,8 +28,8 @@ from steersman.tracing.trace import (
 
 R = TypeVar("R")
 
-_PROTOCOLS: Final = {"2": "HTTP/2.0", "1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
-
+PROTOCOLS: Final = {"2": "HTTP/2.0", "1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
+"""Protocols as Go names them, by version."""
 
 TRACE_FIELDS: Final[Pairs] = (
     ("accept", "accept"),
@@ -54,6 +54,7 @@ ENCODE: Final = StepKind(
     COMPONENT,
     (("audit-id", "id"), ("method", "method"), ("url", "path"), ("protocol", "protocol")),
     encodes=True,
+    argument="mediaType",
 )
 """Encoding of an answer."""
 ANSWER: Final = replace(
@@ -63,7 +64,12 @@ ANSWER: Final = replace(
 ANSWER_GOT: Final = replace(ANSWER, follows=True)
 """Encoding of an answer directly after a read."""
 GET: Final = StepKind(
-    "cacher.Get", COMPONENT, AUDIT_ID, (("key", "storageKey"),), before=("About to Get from storage",)
+    "cacher.Get",
+    COMPONENT,
+    AUDIT_ID,
+    (("key", "storageKey"),),
+    before=("About to Get from storage",),
+    argument="resource-version",
 )
 """Read of one object from the cache."""
 LIST: Final = StepKind("cacher.GetList", COMPONENT, AUDIT_ID, (("type", "resource"),))
@@ -76,11 +82,6 @@ ABOUT_TO_PATCH: Final = OuterEvent("About to apply patch", "Patch")
 ABOUT_TO_ADMIT: Final = OuterEvent("About to check admission control", "Patch")
 DECODE: Final = StepKind("decode", before=("About to convert to expected version",), after=("Conversion done",))
 """Decoding of a body."""
-
-
-def protocol_of(version: str) -> str:
-    """Return the protocol as Go names it."""
-    return _PROTOCOLS.get(version, version)
 
 
 def scope_of(action: Action) -> str:
@@ -117,7 +118,7 @@ def storage_key(action: Action) -> str:
 def in_serialization(wanted: Representation, answering: Awaitable[Response]) -> Awaitable[Response]:
     """Return `answering`, which encodes an object, in the span of an encoder if the request is traced."""
     recorder = current_recorder()
-    return answering if recorder is None else recorded(recorder, ANSWER, answering, {"mediaType": wanted.media})
+    return answering if recorder is None else recorded(recorder, ANSWER, answering, wanted.media)
 
 
 async def listed(recorder: Recorder, listing: Awaitable[Listing]) -> Listing:

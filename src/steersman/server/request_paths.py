@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
 from steersman.endpoints.query import Query
 from steersman.endpoints.request import Handler, Request
-from steersman.endpoints.responses import JSON_TYPE, error_response
+from steersman.endpoints.responses import JSON_TYPE, error_response, method_not_allowed
 from steersman.machinery.errors.status import StatusError, bad_request, too_many_requests
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
@@ -47,6 +48,8 @@ MOST_STREAMS: Final = 16
 _LONGEST: Final = 64
 """Most characters of a duration or a code."""
 
+_ENCODER: Final = msgspec.json.Encoder()
+
 Matches = Callable[[dict[str, Any]], bool]
 """Condition about the summary of a request."""
 
@@ -71,6 +74,7 @@ async def _of_worker(worker: str, handle: Handler, request: Request) -> Response
 
 async def _requests(server: Server, traces: RequestTraces, request: Request) -> Response:
     try:
+        _check_method(request)
         matches = matcher(request.query)
     except StatusError as error:
         return error_response(request, error)
@@ -83,11 +87,21 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
 
 
 async def _one(traces: RequestTraces, request: Request) -> Response:
-    wanted = request.path.removeprefix(f"{PATH}/")
-    found = traces.find(wanted)
-    if found is None:
-        return error_response(request, StatusError(404, "NotFound", f"no request {wanted[:_LONGEST]!r} is kept"))
+    # clients choose their audit IDs, which a path has escaped
+    wanted = unquote(request.path.removeprefix(f"{PATH}/"))
+    try:
+        _check_method(request)
+        if (found := traces.find(wanted)) is None:
+            raise StatusError(404, "NotFound", f"no request {wanted[:_LONGEST]!r} is kept")
+    except StatusError as error:
+        return error_response(request, error)
     return Response(200, [JSON_TYPE], _line(document(found)))
+
+
+def _check_method(request: Request) -> None:
+    """Raise StatusError 405 for anything but a read: the right to another verb is not the right to read."""
+    if request.method not in ("GET", "HEAD"):
+        raise method_not_allowed()
 
 
 class RequestStream:
@@ -150,13 +164,13 @@ class RequestStream:
         """Write the lines of some waiting requests; return True if there are more."""
         waiting, matches = self._waiting, self._matches
         found = [summary(waiting.popleft()) for _ in range(min(len(waiting), _AT_ONCE))]
-        lines: list[bytes] = []
+        if matches is not _every:
+            found = [each for each in found if matches(each)]
         if self._dropped:
-            lines.append(_line({"dropped": self._dropped}))
+            found.insert(0, {"dropped": self._dropped})
             self._dropped = 0
-        lines += [_line(each) for each in found if matches(each)]
-        if self._writer is not None and lines:
-            self._writer.write(b"".join(lines))
+        if self._writer is not None and found:
+            self._writer.write(_lines(found))
         return bool(waiting)
 
 
@@ -181,7 +195,11 @@ def matcher(query: Query) -> Matches:
         given.append(partial(_takes, _seconds(wanted)))
     if query.get("failed") in ("true", "1"):
         given.append(_failed)
-    return lambda found: all(each(found) for each in given)
+    return (lambda found: all(each(found) for each in given)) if given else _every
+
+
+def _every(_: dict[str, Any]) -> bool:
+    return True
 
 
 def _has(fact: str, wanted: str, found: dict[str, Any]) -> bool:
@@ -219,6 +237,14 @@ def _seconds(text: str) -> float:
         return parse_duration(text) / 1e9
     except DurationError:
         raise bad_request(f"slow must be a duration such as 50ms: {text[:_LONGEST]!r}") from None
+
+
+def _lines(found: list[dict[str, Any]]) -> bytes:
+    """Return one line of JSON for each."""
+    try:
+        return _ENCODER.encode_lines(found)
+    except UnicodeEncodeError:
+        return b"".join(map(_line, found))
 
 
 def _line(found: dict[str, Any]) -> bytes:

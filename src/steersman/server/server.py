@@ -34,7 +34,7 @@ from steersman.server.hooks import Hook, Hooks
 from steersman.server.lifecycle import Lifecycle
 from steersman.tracing.propagation import TRACEPARENT
 from steersman.tracing.readers import Readers
-from steersman.tracing.trace import Trace, record, stop_recording
+from steersman.tracing.trace import record, stop_recording
 from steersman.work.offloading import bind, unbind
 from steersman.work.threads import WorkerThreads
 
@@ -342,7 +342,7 @@ class Chains(NamedTuple):
 
 def _front(chains: Chains, traces: Readers, endings: Endings, threads: WorkerThreads) -> HttpHandler:
     """Return the handler of HTTP requests."""
-    handle = chains.plain
+    handle, handle_traced = chains
 
     async def front(http: HttpRequest) -> Response:
         if "%" in http.path and has_bad_escape(http.path):
@@ -353,7 +353,23 @@ def _front(chains: Chains, traces: Readers, endings: Endings, threads: WorkerThr
             if traces.registered or TRACEPARENT in http.headers or "baggage" in http.headers:
                 trace = traces.begin(http.headers)
                 if trace is not None:
-                    return await _traced(chains.traced, endings, trace, request)
+                    recording = record(trace)
+                    request.trace, request.entered = trace, trace.entered
+                    try:
+                        response = await handle_traced(request)
+                    except StatusError as error:
+                        response = error_response(request, error)
+                    except BaseException as error:
+                        trace.fail(error)
+                        endings.abandon(trace, request)
+                        raise
+                    finally:
+                        stop_recording(recording)
+                    if type(response.body) is bytes:
+                        endings.end(trace, request, response.status, len(response.body))
+                    else:
+                        endings.finish(trace, request, response)
+                    return response
             return await handle(request)
         except StatusError as error:
             return error_response(request, error)
@@ -363,21 +379,3 @@ def _front(chains: Chains, traces: Readers, endings: Endings, threads: WorkerThr
                 request.close_account()
 
     return front
-
-
-async def _traced(handle: Handler, endings: Endings, trace: Trace, request: Request) -> Response:
-    """Return the answer to a request, whose steps are recorded in `trace`."""
-    recording = record(trace)
-    request.trace, request.entered = trace, trace.entered
-    try:
-        response = await handle(request)
-    except StatusError as error:
-        response = error_response(request, error)
-    except BaseException as error:
-        trace.fail(error)
-        endings.abandon(trace, request)
-        raise
-    finally:
-        stop_recording(recording)
-    endings.finish(trace, request, response)
-    return response

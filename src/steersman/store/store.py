@@ -201,7 +201,7 @@ class Store(StoredObjects[T], WriteRules[T]):
         key = key or self.key(meta.namespace, meta.name)
         marks = recorder.marks
         try:
-            marks += (self._spans[0], monotonic(), {"key": key.removeprefix(KEYS)})
+            marks += (self._spans[0], monotonic(), key.removeprefix(KEYS))
             item = await self._commit_create(ctx, obj, key)
             recorder.trace.object_name = meta.name
             marks += (SET, "revision", item.revision, END, monotonic(), None)
@@ -220,8 +220,10 @@ class Store(StoredObjects[T], WriteRules[T]):
             "resource": resource.plural,
         }
         return (
-            StepKind("Create etcd3", COMPONENT, _AUDIT_ID, attributes=about, first=("About to Encode",)),
-            StepKind("GuaranteedUpdate etcd3", COMPONENT, _AUDIT_ID, attributes=about),
+            StepKind(
+                "Create etcd3", COMPONENT, _AUDIT_ID, attributes=about, first=("About to Encode",), argument="key"
+            ),
+            StepKind("GuaranteedUpdate etcd3", COMPONENT, _AUDIT_ID, attributes=about, argument="key"),
         )
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
@@ -283,7 +285,7 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     async def _updated(self, recorder: Recorder, key: str, updating: Awaitable[Updated]) -> Updated:
         """Return the result of `updating`, awaited in the span of an update."""
-        with recorder.begin(self._spans[1], {"key": key.removeprefix(KEYS)}):
+        with recorder.begin(self._spans[1], key.removeprefix(KEYS)):
             updated = await updating
             recorder.set("revision", updated.item.revision)
             return updated

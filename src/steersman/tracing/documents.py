@@ -10,16 +10,41 @@ from steersman.tracing.steps import Step, steps_of
 from steersman.tracing.trace import SERVER, Trace, Value
 
 _DIGITS: Final = 3
+_MILLION: Final = 1_000_000
+
+
+class _Second:
+    """The text of the last printed second, as lines of the same second follow each other."""
+
+    __slots__ = ("_second", "_text")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = ""
+
+    def print(self, unix: float) -> str:
+        """Return a time (seconds since 1970) by RFC 3339, with microseconds."""
+        second = int(unix)
+        microseconds = round((unix - second) * 1e6)
+        if microseconds == _MILLION:
+            second, microseconds = second + 1, 0
+        if second != self._second:
+            self._second, self._text = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
+        return f"{self._text}.{microseconds:06d}Z"
+
+
+_second: Final = _Second()
 
 
 def summary(trace: Trace) -> dict[str, Any]:
     """Return the facts about a request with its id, time (RFC 3339) and duration in milliseconds."""
-    return {
-        "id": trace.id,
-        "time": datetime.fromtimestamp(trace.unix, UTC).isoformat(timespec="microseconds")[:26] + "Z",
-        "milliseconds": _milliseconds(trace.seconds),
-        **({} if trace.answered is None else trace.answered.line(trace)),
+    answered = trace.answered
+    found = {
+        "id": "" if answered is None else answered.id,
+        "time": _second.print(trace.unix),
+        "milliseconds": round(max(trace.ended - trace.began, 0.0) * 1000, _DIGITS),
     }
+    return found if answered is None else found | answered.line(trace)
 
 
 def document(trace: Trace) -> dict[str, Any]:

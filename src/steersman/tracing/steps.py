@@ -114,7 +114,8 @@ def _read(
         if isinstance(operation, StepKind):
             if operation.follows:
                 _end(opened.pop(), at)
-            opened.append(_begun(trace, opened[-1], operation, at, value or {}))
+            attributes = {operation.argument: value} if operation.argument else value or {}
+            opened.append(_begun(trace, opened[-1], operation, at, attributes))
             found.append(opened[-1])
         elif operation is END:
             if not step.kind.stays_open and step is not top:

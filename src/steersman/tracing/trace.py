@@ -69,7 +69,8 @@ class StepKind(Struct, frozen=True, eq=False):
     answered. `shared` are attributes that only spans have, `derived` are attributes that every reader sees; both are
     facts about the request. `before` and `after` are events of the enclosing step next to this one; the ones after
     are left out for a step that has failed, unless `after_failure`. `first` are events at the start of the step. A step
-    that `encodes` an answer has events with the size of the answer. A step that `follows` ends the open one.
+    that `encodes` an answer has events with the size of the answer. A step that `follows` ends the open one. A step with
+    an `argument`, the name of an attribute, begins with its value alone: that costs no dict for each request.
     """
 
     name: str
@@ -85,6 +86,7 @@ class StepKind(Struct, frozen=True, eq=False):
     is_filter: bool = False
     encodes: bool = False
     follows: bool = False
+    argument: str = ""
 
 
 class Chosen(Struct, frozen=True):
@@ -124,9 +126,9 @@ class Recorder(Struct, eq=False):
         """The trace of the request."""
         raise NotImplementedError
 
-    def begin(self, kind: StepKind, attributes: Mapping[str, Any] | None = None) -> Recorder:
+    def begin(self, kind: StepKind, attributes: Mapping[str, Any] | Value | None = None) -> Recorder:
         """Begin a step, and return the context manager that ends it. An attribute whose value is not a `Value` is
-        printed when the trace is read.
+        printed when the trace is read. A kind with an `argument` has the value of this attribute.
         """
         marks = self.marks
         if len(marks) < _FULL:
@@ -381,7 +383,7 @@ def branch(kind: StepKind, attributes: Mapping[str, Any]) -> Branching | Unrecor
 
 
 async def recorded(
-    recorder: Recorder, kind: StepKind, work: Awaitable[R], attributes: Mapping[str, Value] | None = None
+    recorder: Recorder, kind: StepKind, work: Awaitable[R], attributes: Mapping[str, Value] | Value | None = None
 ) -> R:
     """Return the result of `work`, awaited in a step."""
     marks = recorder.marks

@@ -88,6 +88,24 @@ async def test_a_time_leads_to_the_revision_that_was_the_newest_then(store: SQLi
     assert await store.revision_at(began + 1e9) == 49
 
 
+async def test_a_clock_that_was_set_back_leads_to_the_last_write_by_that_time(
+    store: SQLiteStorage, clock: Clock
+) -> None:
+    began = clock.now
+    clock.now += 86_400
+    for number in range(2, 50):
+        await store.create(f"/{number}", b"x")
+        clock.now += 10
+    clock.now = began
+    for number in range(50, 60):
+        await store.create(f"/{number}", b"x")
+        clock.now += 10
+    assert await store.revision_at(began - 1) == 1
+    assert await store.revision_at(began + 15) == 51
+    assert await store.revision_at(clock.now) == 59
+    assert await store.revision_at(began + 86_400) == 59
+
+
 async def test_a_time_before_the_first_record_leads_nowhere(tmp_path: Path, clock: Clock) -> None:
     plain = await opened(tmp_path, clock, None)
     for number in range(5):

@@ -181,6 +181,19 @@ async def test_a_damaged_snapshot_is_refused(file: Path, tmp_path: Path, damage:
         assert not (tmp_path / "new.db").exists()
 
 
+async def test_a_schema_that_is_no_text_is_damage(file: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.db"
+    snapshot.save(file, damaged)
+    data = bytearray(damaged.read_bytes())
+    data[data.index(b"record TEXT") + len("record T")] = 0xE5  # a type's name, which SQLite does not read
+    damaged.write_bytes(data)
+    with pytest.raises(StorageFormatError, match="is damaged: the table log differs"):
+        snapshot.fork(damaged, tmp_path / "fork.db", revision=1)
+    with pytest.raises(StorageFormatError, match="is damaged: the table log differs"):
+        snapshot.save(damaged, tmp_path / "another")
+    assert not (tmp_path / "fork.db").exists()
+
+
 async def test_what_is_no_storage_is_not_saved(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with contextlib.closing(sqlite3.connect(other)) as connection, connection:

@@ -58,6 +58,7 @@ class NodeRestriction(Plugin):
     name = "NodeRestriction"
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True  # it changes nothing, but runs among the mutating plugins
+    changed_fields = ()
 
     def __init__(
         self, pods: Objects, nodes: Objects, audiences: Audiences, changed_claim: Callable[[Any, Any], str]

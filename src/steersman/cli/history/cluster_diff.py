@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from steersman.client.api_resource import APIResource
-from steersman.client.client import Client
+from steersman.client.client import MAX_PAGES, Client, decoded, too_many_pages
 from steersman.client.discovery import DiscoveredResource
 from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import StatusError
@@ -54,7 +54,7 @@ class _ListMetadata(Struct):
 
 
 class _List(Struct):
-    items: list[msgspec.Raw] = []
+    items: list[msgspec.Raw] | None = None
     metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
 
 
@@ -92,7 +92,7 @@ async def compare(
             unread.append(f"{resource.group_resource}: {error.message}")
             continue
         time_slice = TimeSlice()
-        for found in _differing(resource, before, after, hides=hides, noise=noise):
+        async for found in _differing(resource, before, after, hides=hides, noise=noise):
             yield found
             await time_slice.pause_if_over()
 
@@ -103,28 +103,36 @@ async def _objects(
     """Return version and encoded object by namespace and name, as of a revision."""
     found: dict[tuple[str, str], tuple[str, msgspec.Raw]] = {}
     token = ""
-    while True:
+    for _ in range(MAX_PAGES):
         query: dict[str, object] = (
             {"limit": _PAGE, "continue": token} if token else {"limit": _PAGE, "resourceVersion": revision}
         )
         if not token:
             query["resourceVersionMatch"] = "Exact"
-        page = _LISTS.decode(await client.request("GET", f"{resource.path(namespace)}?{urlencode(query)}"))
-        for item in page.items:
-            metadata = _HEADS.decode(item).metadata
-            found[metadata.namespace, metadata.name] = (metadata.resource_version, item)
-        if not (token := page.metadata.next_page):
+        data = await client.request("GET", f"{resource.path(namespace)}?{urlencode(query)}")
+        objects, token = await decoded(_page, data)
+        found |= objects
+        if not token:
             return found
+    raise too_many_pages(resource)
 
 
-def _differing(
+def _page(data: bytes) -> tuple[dict[tuple[str, str], tuple[str, msgspec.Raw]], str]:
+    """Return the objects of a page, and the continue token of the next one. Raises errors of decoders."""
+    page = _LISTS.decode(data)
+    heads = [(_HEADS.decode(item).metadata, item) for item in page.items or ()]
+    found = {(head.namespace, head.name): (head.resource_version, item) for head, item in heads}
+    return found, page.metadata.next_page
+
+
+async def _differing(
     resource: APIResource[Any],
     before: dict[tuple[str, str], tuple[str, msgspec.Raw]],
     after: dict[tuple[str, str], tuple[str, msgspec.Raw]],
     *,
     hides: bool,
     noise: bool,
-) -> Iterable[ObjectChange]:
+) -> AsyncIterator[ObjectChange]:
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
         if old is not None and new is not None and old[0] == new[0]:
@@ -132,7 +140,8 @@ def _differing(
         kind = "ADDED" if old is None else "REMOVED" if new is None else "CHANGED"
         found = ObjectChange(kind, str(resource.group_resource), resource.kind, key[0], key[1])
         if old is not None and new is not None:
-            shown = changes_of(decode_plain(bytes(old[1])), decode_plain(bytes(new[1])), hides=hides)
+            values = [await decoded(decode_plain, bytes(each)) for each in (old[1], new[1])]
+            shown = changes_of(values[0], values[1], hides=hides)
             found.changes = [each for each in shown["changes"] if noise or not _is_heartbeat(each["path"])]
             found.more = shown.get("moreChanges", 0)
             if not found.changes and not found.more:

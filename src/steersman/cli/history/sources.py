@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, Required, TypedDict
 from urllib.parse import urlencode
+
+import msgspec
 
 from steersman.cli.history.points import is_time
 from steersman.client.api_resource import APIResource
-from steersman.client.client import Client
+from steersman.client.client import Client, checked, decoded
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.errors.status import StatusError
 from steersman.server.history.entries import changes_of, hidden, managers_of
@@ -26,6 +28,69 @@ _MOST_EVENTS: Final = 10_000
 
 Entry = dict[str, Any]
 """An entry of history, as /debug/history serves it."""
+
+_Revision = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,20}\Z")]
+
+
+_Type = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class _Change(TypedDict, total=False):
+    path: Required[str]
+    op: Required[Literal["added", "removed", "changed", "ordered"]]
+
+
+class _Metadata(TypedDict, total=False):
+    name: Required[str]
+    namespace: str
+    resourceVersion: Required[_Revision]
+
+
+class _Object(TypedDict):
+    metadata: _Metadata
+
+
+class _Entry(TypedDict, total=False):
+    """The members of an entry that are shown."""
+
+    revision: Required[_Revision]
+    type: Required[_Type]
+    namespace: str
+    name: Required[str]
+    time: str
+    verb: str
+    subresource: str
+    user: str
+    userAgent: str
+    auditID: str
+    managers: list[str]
+    changes: list[_Change]
+    moreChanges: int
+    unreadable: str
+    object: dict[str, Any]
+
+
+_Page = TypedDict("_Page", {"items": Required[list[_Entry]], "continue": str}, total=False)
+
+
+class _Summary(TypedDict, total=False):
+    records: bool
+
+
+class _AtTime(TypedDict):
+    revision: _Revision
+
+
+class _ListMetadata(TypedDict):
+    resourceVersion: _Revision
+
+
+class _ListHead(TypedDict):
+    metadata: _ListMetadata
+
+
+class _List(TypedDict, total=False):
+    items: list[_Object] | None
 
 
 class NoHistory(Exception):
@@ -67,7 +132,7 @@ class Source(ABC):
 
     async def newest_revision(self) -> int:
         """Return the newest revision."""
-        listed = await self.client.get_plain("/api/v1/namespaces?limit=1")
+        listed = checked(await self.client.get_plain("/api/v1/namespaces?limit=1"), _ListHead)
         return int(listed["metadata"]["resourceVersion"])
 
 
@@ -87,9 +152,9 @@ class ServedHistory(Source):
                 "objects": "true" if objects else "",
                 "secrets": "true" if secrets else "",
             }
-            page = await self.client.get_plain(_target(resource.path(namespace, name), **query))
+            page = checked(await self.client.get_plain(_target(resource.path(namespace, name), **query)), _Page)
             found += page["items"]
-            if not (token := page.get("continue", "")):
+            if not (token := page.get("continue", "")) or not page["items"]:
                 break
         return found
 
@@ -99,11 +164,13 @@ class ServedHistory(Source):
         """Return the object that the server has of that point."""
         at = {"time": point} if is_time(point) else {"revision": str(await self.revision(point))}
         query = {**at, "secrets": "true" if secrets else ""}
-        return await self.client.request("GET", _target(resource.path(namespace, name), **query))
+        data = await self.client.request("GET", _target(resource.path(namespace, name), **query))
+        checked(await decoded(decode_plain, data), _Object)
+        return data
 
     async def revision_at(self, time: str) -> int:
         """Return the revision that the server has of that time."""
-        return int((await self.client.get_plain(_target("", time=time)))["revision"])
+        return int(checked(await self.client.get_plain(_target("", time=time)), _AtTime)["revision"])
 
 
 def _target(path: str, **query: object) -> str:
@@ -139,7 +206,7 @@ class WatchedHistory(Source):
             if len(found) > _MOST_EVENTS:
                 del found[0]
         if not found and name:
-            obj = await self.client.get_plain(resource.path(namespace, name))
+            obj = checked(await self.client.get_plain(resource.path(namespace, name)), _Object)
             shown = {"object": hidden(obj) if hides else obj} if objects else {}
             found = [{"revision": obj["metadata"]["resourceVersion"], "type": "MODIFIED", "name": name, **shown}]
         return found[::-1][:limit]
@@ -161,7 +228,7 @@ class WatchedHistory(Source):
                         for each in batch:
                             if each.type == "BOOKMARK":
                                 continue
-                            yield each.type, each.object
+                            yield checked(each.type, _Type), checked(each.object, _Object)
                             if each.object["metadata"]["resourceVersion"] == newest:
                                 return
                 return
@@ -177,7 +244,7 @@ class WatchedHistory(Source):
         if not name:
             return ""
         try:
-            obj = await self.client.get_plain(resource.path(namespace, name))
+            obj = checked(await self.client.get_plain(resource.path(namespace, name)), _Object)
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -194,7 +261,7 @@ class WatchedHistory(Source):
             "resourceVersionMatch": "Exact",
         }
         data = await self.client.request("GET", f"{resource.path(namespace)}?{urlencode(query)}")
-        listed = decode_plain(data)
+        listed = checked(await decoded(decode_plain, data), _List)
         for obj in listed.get("items") or ():
             whole = {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
             hides = resource.plural == "secrets" and not resource.group and not secrets
@@ -209,7 +276,7 @@ class WatchedHistory(Source):
 async def source_of(client: Client) -> tuple[Source, str]:
     """Return the source of history of a server, and a note for the user if it is less than /debug/history has."""
     try:
-        summary = await client.get_plain(PATH)
+        summary = checked(await client.get_plain(PATH), _Summary)
     except StatusError as error:
         if error.code not in (403, 404):
             raise

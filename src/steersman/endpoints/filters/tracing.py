@@ -82,10 +82,10 @@ class Endings:
     def finish(self, trace: Trace, request: Request, response: Response) -> None:
         """End the trace at the end of the answer, also of a body that is still being produced."""
         body = response.body
-        if type(body) is bytes:
-            self._end(trace, request, response.status, len(body))
+        if isinstance(body, bytes):
+            self.end(trace, request, response.status, len(body))
         elif isinstance(body, list):
-            self._end(trace, request, response.status, sum(map(len, body)))
+            self.end(trace, request, response.status, sum(map(len, body)))
         else:
             self._finish_later(trace, request, response)
 
@@ -93,25 +93,26 @@ class Endings:
         body, first = response.body, request.http.on_request_end
         trace.answered_at = monotonic()
         if type(body) is StreamedBody:
-            body.on_request_end(lambda: self._end(trace, request, response.status, body.size))
+            body.on_request_end(lambda: self.end(trace, request, response.status, body.size))
             return
 
         def over() -> None:
             if first is not None:
                 first()
-            self._end(trace, request, response.status, None)
+            self.end(trace, request, response.status, None)
 
         request.http.on_request_end = over
 
     def abandon(self, trace: Trace, request: Request) -> None:
         """End the trace of a request whose client left before there was an answer."""
-        self._end(trace, request, _CLIENT_LEFT, None)
+        self.end(trace, request, _CLIENT_LEFT, None)
 
-    def _end(self, trace: Trace, request: Request, code: int, size: int | None) -> None:
-        readers = self._readers
+    def end(self, trace: Trace, request: Request, code: int, size: int | None) -> None:
+        """End the trace of an answered request with a body of `size` bytes, and pass it to its readers."""
         trace.ended = ended = monotonic()
         if trace.error is not None:
             trace.error = None  # its traceback refers to frames
+        readers = self._readers
         if ended - trace.began >= readers.least_seconds:
-            trace.answered = answered(trace, self._fairness, request, code, size, readers.reads_spans)
+            trace.answered = answered(self._fairness, request, code, size, readers.reads_spans)
             readers.end(trace)

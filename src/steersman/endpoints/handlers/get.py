@@ -29,9 +29,9 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
         return await item_response(scope, request, await reading, wanted)
     marks = recorder.marks
     try:
-        marks += (GET, monotonic(), {"resource-version": version})
+        marks += (GET, monotonic(), version)
         item = await reading
-        marks += (ANSWER_GOT, monotonic(), {"mediaType": wanted.media})
+        marks += (ANSWER_GOT, monotonic(), wanted.media)
         response = await item_response(scope, request, item, wanted)
         marks += (END, monotonic(), None)
     except BaseException as error:

@@ -26,4 +26,4 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
         return await list_response(scope, request, await listing, wanted)
     found = await listed(recorder, listing)
     answering = list_response(scope, request, found, wanted)
-    return await recorded(recorder, ENCODE, answering, {"mediaType": wanted.media})
+    return await recorded(recorder, ENCODE, answering, wanted.media)

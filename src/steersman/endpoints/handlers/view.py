@@ -46,7 +46,7 @@ async def get_view(scope: Scope[Getter], subresource: Subresource, request: Requ
     options = await offload_if(request.has_long_query, get_options, request)
     reading = scope.storage.get(request.context(), request.action.name, options.resource_version)
     if (recorder := current_recorder()) is not None:
-        reading = recorded(recorder, GET, reading, {"resource-version": options.resource_version})
+        reading = recorded(recorder, GET, reading, options.resource_version)
     return await _answer(scope, subresource, request, await reading, wanted)
 
 

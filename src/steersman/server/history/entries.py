@@ -23,7 +23,6 @@ _LONGEST_VALUE: Final = 1024
 _LONGEST_PATH: Final = 1024
 _UNSHOWN: Final = ("managedFields", "resourceVersion")
 """Members of metadata that every write changes."""
-_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Write(Struct):
@@ -155,15 +154,15 @@ def _shown_change(found: Difference, *, hides: bool) -> dict[str, Any]:
 
 
 def hidden(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return a Secret without its values."""
+    """Return a Secret without its values, and without those of its annotations: many tools keep copies of data there."""
     shown = dict(obj)
     for name in ("data", "stringData"):
         if isinstance(data := shown.get(name), dict):
             shown[name] = dict.fromkeys(data, HIDDEN)
     metadata = shown.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    if isinstance(metadata, dict) and isinstance(annotations, dict) and _APPLIED in annotations:
-        shown["metadata"] = {**metadata, "annotations": {**annotations, _APPLIED: HIDDEN}}
+    if isinstance(metadata, dict) and isinstance(annotations, dict):
+        shown["metadata"] = {**metadata, "annotations": dict.fromkeys(annotations, HIDDEN)}
     return shown
 
 

@@ -25,6 +25,7 @@ from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import SEALED, KeyValue, Storage
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
+from steersman.work.yielding import time_sliced
 
 _LONGEST: Final = 4 << 10
 """Characters of a path."""
@@ -80,11 +81,19 @@ class Subject(Struct, frozen=True):
         if store.kind.is_cold:
             await offload_if(True, store.kind.warm)
         entries: Sequence[Any] = [
-            Entry(each.key, store.kind.present(each.value, each.mod_revision), each.mod_revision) for each in items
+            Entry(
+                each.key,
+                await offload_if(is_large(each.value), store.kind.present, each.value, each.mod_revision),
+                each.mod_revision,
+            )
+            async for each in time_sliced(items)
         ]
         if store.converts:
             entries = await store.in_request_version(Context(request.user, self.action), entries)
-        return [scope.prefix + await offload_if(is_large(each.body), scope.body, each) for each in entries]
+        return [
+            scope.prefix + await offload_if(is_large(each.body), scope.body, each)
+            async for each in time_sliced(entries)
+        ]
 
 
 async def subject_of(

@@ -393,7 +393,9 @@ def _check_schema(path: Path, connection: sqlite3.Connection) -> None:
     """Raise StorageFormatError unless exactly the expected tables and indexes exist, without triggers or views."""
     expected = _expected_schema()
     found = {}
-    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_schema"):
+    columns = "CAST(type AS BLOB), CAST(name AS BLOB), CAST(sql AS BLOB)"  # a damaged text need not be UTF-8
+    for row in connection.execute(f"SELECT {columns} FROM sqlite_schema"):
+        kind, name, sql = (bytes(each or b"").decode(errors="replace") for each in row)
         if (kind, name) not in expected:
             raise StorageFormatError(f"{path} has the {kind} {name}, which no version of this server ever made")
         found[kind, name] = _squeezed(sql)

@@ -95,6 +95,16 @@ class _Times:
     def __init__(self, log: Log, newest: int) -> None:
         self._log = log
         self._newest = newest
+        self._latest = 0
+
+    @property
+    def fall(self) -> bool:
+        """True if the last write has an earlier time than another that was looked at: the clock was set back."""
+        (text,) = self._log.connection.execute(
+            "SELECT record FROM log WHERE record IS NOT NULL ORDER BY revision DESC LIMIT 1"
+        ).fetchone() or (None,)
+        record = decode_record(text)
+        return record is not None and record.milliseconds < self._latest
 
     def __len__(self) -> int:
         return self._newest + 1
@@ -104,18 +114,24 @@ class _Times:
             "SELECT record FROM log WHERE revision >= ? AND record IS NOT NULL ORDER BY revision LIMIT 1", (revision,)
         ).fetchone()
         record = None if found is None else decode_record(found[0])
-        return (1 << 62) if record is None else record.milliseconds
+        if record is None:
+            return 1 << 62
+        self._latest = max(self._latest, record.milliseconds)
+        return record.milliseconds
 
 
 def revision_at(log: Log, seconds: float) -> int:
     """Return the newest readable revision that was written by a Unix time, 0 if that is not known.
 
-    Before the first write of a new store it is 1.
+    Before the first write of a new store it is 1. After the clock was set back, it is the newest one of all with such
+    a time.
     """
     newest, compact, _ = log.revisions()
     times = _Times(log, newest)
     wanted = int(seconds * 1000) + 1
     found = bisect_left(times, wanted, lo=compact) - 1
+    if times.fall:
+        found = _last_by(log, compact, wanted)
     if found >= newest:
         return newest
     if found < compact:
@@ -126,6 +142,16 @@ def revision_at(log: Log, seconds: float) -> int:
     ).fetchone()
     record = None if recorded is None else decode_record(recorded[0])
     return found if record is not None and record.milliseconds < wanted else 0
+
+
+def _last_by(log: Log, compact: int, wanted: int) -> int:
+    """Return the newest revision with a time before `wanted`, by a scan of the times; below `compact` without one."""
+    row = log.connection.execute(
+        "SELECT revision FROM log WHERE revision >= ? AND CAST(substr(record, 2) AS INTEGER) BETWEEN 1 AND ? "
+        "ORDER BY revision DESC LIMIT 1",
+        (compact, wanted - 1),
+    ).fetchone()
+    return compact - 1 if row is None else int(row[0])
 
 
 def _begins_recorded(log: Log) -> bool:
