@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Final, NamedTuple
 
 import msgspec
@@ -12,14 +11,15 @@ import msgspec
 from steersman.api.core.v1 import Node
 from steersman.api.meta.v1 import Condition
 from steersman.cluster.node_pools.plan import ZONE
-from steersman.cluster.node_pools.pool import NodePool, PoolSpec, PoolStatus, decimal_of
+from steersman.cluster.node_pools.pool import NodePool, PoolSpec, PoolStatus, millionths_of
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true, with_condition
 from steersman.machinery.values.quantity import Quantity, QuantityError, canonical, parse
 from steersman.nodes.simulated_node import GROUP
 
 _HOUR: Final = 3600
-_DIGITS: Final = Decimal("0.000001")
+_MOST_COST: Final = 10**30
+"""Highest cost in millionths."""
 _MOST_RESOURCES: Final = 64
 """Resources whose sum a status has; anybody may add resources to a node."""
 READY: Final = "Ready"
@@ -87,20 +87,20 @@ def _reason(spec: PoolSpec, there: int, ready: int, wanted: int) -> tuple[str, s
 
 def _cost(before: PoolStatus, since: float) -> str:
     """Return the cost so far: the nodes of the last status have lived from its time until now, at its price."""
-    cost = decimal_of(before.cost)
-    if not before.cost_time:
-        return str(cost)
-    begun = max(_unix(before.cost_time), int(since))
-    seconds = max(times.unix(times.now()) - begun, 0)
-    cost += decimal_of(before.price_per_hour) * before.replicas * seconds / _HOUR
-    return str(cost.quantize(_DIGITS))
+    seconds = min(cost_age(before), int(times.unix_now() - since))
+    accrued = millionths_of(before.price_per_hour) * before.replicas * max(seconds, 0)
+    cost = min(millionths_of(before.cost) + (accrued + _HOUR // 2) // _HOUR, _MOST_COST)
+    return f"{cost // 10**6}.{cost % 10**6:06}"
 
 
-def _unix(text: str) -> int:
+def cost_age(status: PoolStatus) -> int:
+    """Return the seconds since the cost of a status was counted; 0 if it never was."""
+    if not status.cost_time:
+        return 0
     try:
-        return times.unix(text)
+        return times.unix(times.now()) - times.unix(status.cost_time)
     except times.TimeError:
-        return times.unix(times.now())
+        return 0
 
 
 def _capacity(nodes: Sequence[Node]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from steersman.client.informer import new_or_old
 from steersman.client.resources import NODES, PODS
 from steersman.cluster.configuration import MOST_NODES
 from steersman.cluster.node_groups import surplus
-from steersman.cluster.node_pools.accounts import Counts, differs, is_ready, status_after, with_conditions
+from steersman.cluster.node_pools.accounts import Counts, cost_age, differs, is_ready, status_after, with_conditions
 from steersman.cluster.node_pools.plan import (
     FAILS_AFTER,
     INTERRUPTED,
@@ -36,7 +36,7 @@ from steersman.cluster.node_pools.pool import (
     NodePool,
     PoolSpec,
     PoolStatus,
-    decimal_of,
+    millionths_of,
     seconds_of,
     spec_of,
     status_of,
@@ -189,7 +189,7 @@ class NodePoolController(Controller[Key]):
             raise error
         if found.next_at is not None:
             self.queue.add_after(key, min(max(found.next_at - now, 0.001), _LONGEST_WAIT))
-        if nodes and decimal_of(status.price_per_hour):
+        if nodes and millionths_of(status.price_per_hour):
             with upkeep():
                 self.queue.add_after((name, _COST), _COST_EVERY)
 
@@ -336,7 +336,7 @@ def _concerns_pool(node: Node) -> tuple[object, ...]:
 
 def _costs_more(before: PoolStatus, after: PoolStatus) -> bool:
     """Return True if the cost has grown since it was written, as it is to be seen while nothing else changes."""
-    return after.cost != before.cost and times.unix(after.cost_time) - times.unix(before.cost_time) >= _COST_EVERY / 2
+    return after.cost != before.cost and cost_age(before) >= _COST_EVERY / 2
 
 
 def _nodes(number: int) -> str:

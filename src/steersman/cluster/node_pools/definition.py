@@ -124,8 +124,8 @@ def _spec() -> dict[str, Any]:
             "pricePerHour": {
                 "type": "string",
                 "description": "Price of a node for an hour, a decimal number without a currency.",
-                "maxLength": 16,
-                "pattern": r"^[0-9]+(\.[0-9]+)?$",
+                "maxLength": 13,
+                "pattern": r"^[0-9]{1,6}(\.[0-9]{1,6})?$",
             },
             "failures": {
                 "type": "object",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -25,7 +24,7 @@ MOST_NAME: Final = 63
 _MOST_TEMPLATE: Final = 16 * 1024
 """Bytes of a template's JSON, as every node has a copy."""
 
-_is_decimal: Final = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII).fullmatch
+_is_decimal: Final = re.compile(r"[0-9]{1,30}(\.[0-9]{1,6})?", re.ASCII).fullmatch
 
 Quantities = dict[str, str | int]
 
@@ -173,9 +172,12 @@ def seconds_of(text: str) -> float:
     return duration_or_none(text) or 0.0
 
 
-def decimal_of(text: str) -> Decimal:
-    """Return a number of a pool; 0 for text that is none."""
-    return Decimal(text) if _is_decimal(text) else Decimal(0)
+def millionths_of(text: str) -> int:
+    """Return a price or cost in millionths; 0 for text that is none."""
+    if not _is_decimal(text):
+        return 0
+    whole, _, fraction = text.partition(".")
+    return int(whole) * 10**6 + int(f"{fraction:0<6}")
 
 
 def _texts(quantities: Quantities) -> dict[str, str]:
