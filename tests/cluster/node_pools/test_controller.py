@@ -80,6 +80,27 @@ async def test_a_pool_has_as_many_nodes_as_it_says(client: Client) -> None:
     await status_with(client, "spot", replicas=0, readyReplicas=0)
 
 
+async def test_a_pool_is_scaled_again_and_again(client: Client) -> None:
+    await create(client, "spot", replicas=3)
+    for replicas in (3, 1, 2, 0, 4, 1):
+        await client.patch_without_result(POOLS, "spot", "", {"spec": {"replicas": replicas}})
+        await has_nodes(client, *(f"spot-{each}" for each in range(replicas)))
+        await status_with(client, "spot", desiredReplicas=replicas, readyReplicas=replicas)
+
+
+async def test_a_node_that_a_finalizer_holds_is_replaced_and_holds_nothing_up(client: Client) -> None:
+    await create(client, "spot", replicas=2)
+    await has_nodes(client, "spot-0", "spot-1")
+    held = {"metadata": {"finalizers": ["example.com/held"]}}
+    await client.patch_without_result(NODES, "spot-1", "", held)
+    await client.patch_without_result(POOLS, "spot", "", {"spec": {"replicas": 1}})
+    await status_with(client, "spot", replicas=1)
+    await client.patch_without_result(POOLS, "spot", "", {"spec": {"replicas": 3}})
+    await has_nodes(client, "spot-0", "spot-1", "spot-2", "spot-3")
+    await client.patch_without_result(NODES, "spot-1", "", {"metadata": {"finalizers": None}})
+    await has_nodes(client, "spot-0", "spot-2", "spot-3")
+
+
 async def test_nodes_have_the_properties_of_the_template_and_boot(client: Client, clock: Clock) -> None:
     template = {
         "metadata": {"labels": {"kind": "gpu"}, "annotations": {"example.com/rack": "7"}},

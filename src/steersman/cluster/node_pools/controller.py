@@ -137,17 +137,19 @@ class NodePoolController(Controller[Key]):
         former, owner = owners_of_change(self._pools, old, new)
         if owner is not None and old is None:
             self._expected.observe_creation(owner.metadata.name)
-        if owner is not None and new is None:
-            self._expected.observe_deletion(owner.metadata.name, new_or_old(old, new).metadata.uid)
+        if new is None or new.metadata.deletion_timestamp:
+            for each in (former, owner):
+                if each is not None:
+                    self._expected.observe_deletion(each.metadata.name, new_or_old(old, new).metadata.uid)
         names = {each.metadata.name for each in (former, owner) if each is not None}
         if new is not None and controller_of(new) is None and (group := new.metadata.labels.get(GROUP)):
             names.add(group)
         if not names or (old is not None and new is not None and _concerns_pool(old) == _concerns_pool(new)):
             return
         delay = min(_DELAY_PER_NODE * len(self._nodes), _MOST_DELAY)
-        for each in names:
-            if self._pools.get("", each) is not None:
-                self.queue.add_after((each, _NODES), delay)
+        for name in names:
+            if self._pools.get("", name) is not None:
+                self.queue.add_after((name, _NODES), delay)
 
     async def sync(self, key: Key) -> None:
         name, part = key
@@ -177,7 +179,7 @@ class NodePoolController(Controller[Key]):
         if self._expected.are_satisfied(name):
             added, error = await self._act(pool, spec, nodes, found, made)
             made += added
-            nodes = controlled_by(self._nodes, pool.metadata.uid)
+            nodes = _staying(controlled_by(self._nodes, pool.metadata.uid))
         self._made[name] = made
         counts = Counts(found.wanted, made, self._since)
         status = await offload_if(len(nodes) > _MANY, status_after, before, pool, spec, nodes, counts)
@@ -198,7 +200,7 @@ class NodePoolController(Controller[Key]):
         name, uid = pool.metadata.name, pool.metadata.uid
         nodes = (*controlled_by(self._nodes, uid), *self._nodes.indexed(_BY_GROUP, name))
         claims = Claims(self.client, NODE_POOLS, pool, NODES, lambda node: belongs(node, pool))
-        return [each for each in await claims.claim(nodes) if each.metadata.deletion_timestamp is None]
+        return _staying(await claims.claim(nodes))
 
     def _pods_on(self, node: Node) -> Sequence[Pod]:
         return self._pods.indexed(BY_NODE, node.metadata.name)
@@ -312,6 +314,11 @@ class NodePoolController(Controller[Key]):
 
     def _record(self, pool: NodePool, reason: str, message: str, type_: str = "Normal") -> None:
         self.recorder.event(reference(NODE_POOLS, pool), type_, reason, message[:_MOST_MESSAGE])
+
+
+def _staying(nodes: Iterable[Node]) -> list[Node]:
+    """Return the nodes that are not being deleted."""
+    return [each for each in nodes if each.metadata.deletion_timestamp is None]
 
 
 def _group_without_controller(node: Node) -> Iterable[str]:
