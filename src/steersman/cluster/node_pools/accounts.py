@@ -90,7 +90,7 @@ def _cost(before: PoolStatus, since: float) -> str:
     seconds = min(cost_age(before), int(times.unix_now() - since))
     accrued = millionths_of(before.price_per_hour) * before.replicas * max(seconds, 0)
     cost = min(millionths_of(before.cost) + (accrued + _HOUR // 2) // _HOUR, _MOST_COST)
-    return f"{cost // 10**6}.{cost % 10**6:06}"
+    return f"{cost // 10**6}.{cost % 10**6:06}" if cost else "0"
 
 
 def cost_age(status: PoolStatus) -> int:
