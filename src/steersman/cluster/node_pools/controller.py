@@ -303,7 +303,8 @@ class NodePoolController(Controller[Key]):
     async def _write_invalid(self, pool: NodePool, error: InvalidPool) -> None:
         before = status_of(pool)
         conditions = with_conditions(before, pool, "False", "InvalidSpec", str(error)[:_MOST_MESSAGE])
-        await self._write_status(pool, before, msgspec.structs.replace(before, conditions=conditions))
+        status = msgspec.structs.replace(before, observed_generation=pool.metadata.generation, conditions=conditions)
+        await self._write_status(pool, before, status)
 
     async def _write_status(self, pool: NodePool, before: PoolStatus, status: PoolStatus) -> None:
         if differs(before, status) or _costs_more(before, status):

@@ -9,7 +9,7 @@ from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.errors import is_not_found
 from steersman.cluster.configuration import MOST_NODES
-from steersman.cluster.node_pools.pool import GROUP_NAME, KIND, MOST_NAME, NODE_POOLS, PLURAL, VERSION
+from steersman.cluster.node_pools.pool import GROUP_NAME, KIND, NODE_POOLS, PLURAL, VERSION
 from steersman.machinery.errors.status import StatusError
 
 _NAME: Final = f"{PLURAL}.{GROUP_NAME}"
@@ -57,7 +57,7 @@ async def _is_served(client: Client) -> bool:
 
 
 def definition() -> dict[str, Any]:
-    """Return the definition as a manifest."""
+    """Return the definition as a manifest. It has no rules in CEL, whose evaluator the start would load for them."""
     scale = {
         "specReplicasPath": ".spec.replicas",
         "statusReplicasPath": ".status.replicas",
@@ -97,12 +97,6 @@ def _schema() -> dict[str, Any]:
         "type": "object",
         "description": "Group of simulated nodes that is kept at its size.",
         "required": ["spec"],
-        "x-kubernetes-validations": [
-            {
-                "rule": f"self.metadata.name.size() <= {MOST_NAME}",
-                "message": f"the name, which becomes a label of nodes, has at most {MOST_NAME} characters",
-            }
-        ],
         "properties": {"spec": _spec(), "status": _status()},
     }
 

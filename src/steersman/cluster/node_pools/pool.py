@@ -145,6 +145,8 @@ class PoolStatus(_Part, frozen=True):
 
 def spec_of(pool: NodePool) -> PoolSpec:
     """Return the spec of a pool. Raises InvalidPool."""
+    if len(pool.metadata.name) > MOST_NAME:
+        raise InvalidPool(f"metadata.name: more than {MOST_NAME} characters, and it becomes a label of nodes")
     try:
         spec = msgspec.convert(pool.spec or {}, PoolSpec)
         for each in _all_quantities(spec):
