@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from typing import Any, Final
@@ -101,6 +103,19 @@ async def test_a_cluster_starts_without_pools_if_another_definition_has_their_na
     async with run(NodeGroup("worker", 2)) as client:
         await has_nodes(client, "worker-0", "worker-1")
     assert "there are no NodePools" in caplog.text
+
+
+async def test_manifests_of_the_configuration_may_be_pools(keys_folder: Path, tmp_path: Path) -> None:
+    pool = {"apiVersion": POOLS.api_version, "kind": POOLS.kind, "metadata": {"name": "spot"}, "spec": {"replicas": 2}}
+    (tmp_path / "pool.json").write_text(json.dumps(pool))
+    (tmp_path / "cluster.yaml").write_text("nodes: []\nobjects: [pool.json]")
+    configuration = replace(Configuration.load(tmp_path / "cluster.yaml"), pools=True)
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False), configuration)
+    await cluster.start()
+    try:
+        await has_nodes(cluster.client(ADMIN, "test"), "spot-0", "spot-1")
+    finally:
+        await cluster.stop()
 
 
 async def test_a_group_that_no_pool_can_have_has_nodes_as_before(run: Run) -> None:
