@@ -13,7 +13,7 @@ import msgspec
 from steersman.api.core.v1 import Node, Pod, Taint
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.client.client import MERGE_PATCH
-from steersman.client.errors import ignoring, is_not_found
+from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.events import reference
 from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import new_or_old
@@ -58,6 +58,7 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.simulated_node import GROUP
 from steersman.work.offloading import offload_if
 from steersman.work.upkeep import upkeep
+from steersman.work.work_queue import TryLater
 
 _BURST: Final = 500
 """Most nodes that one reconciliation creates or deletes."""
@@ -235,13 +236,18 @@ class NodePoolController(Controller[Key]):
         self._expected.add(name, creations=number)
 
         async def create(index: int) -> None:
-            await self.client.create(NODES, new[index])
+            try:
+                await self.client.create(NODES, new[index])
+            except StatusError as error:
+                if is_already_exists(error):  # the informer does not show it yet
+                    raise TryLater(str(error)) from None
+                raise
 
         succeeded, error = await slow_start(number, create)
         self._expected.observe_creation(name, number - succeeded)
         if succeeded:
             self._record(pool, "NodesAdded", f"{_nodes(succeeded)} added")
-        if error is not None:
+        if isinstance(error, StatusError):
             self._record(pool, "FailedCreate", str(error), "Warning")
         return succeeded, error
 
