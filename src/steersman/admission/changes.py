@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.machinery.go.strings import to_upper
+
 MOST_PATHS: Final = 20
 _LARGE: Final = 32 << 10
 """Bytes of an object above which its changes are not looked for."""
@@ -86,7 +88,7 @@ def _filled(value: Any) -> Any:
 
 def _json_path(path: str) -> str:
     first, *others = path.split("_")
-    return first + "".join(each[:1].upper() + each[1:] for each in others)
+    return first + "".join(to_upper(each[:1]) + each[1:] for each in others)
 
 
 def _differences(before: Any, after: Any, path: str) -> Iterator[str]:

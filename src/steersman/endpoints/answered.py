@@ -131,7 +131,7 @@ class AnsweredRequest(Struct, gc=False):
         """Return the attributes of a filter's step."""
         if name == "authentication":
             known = trace.user is not None and trace.user.name != ANONYMOUS
-            return {**({"authenticator": "cache of valid tokens"} if known else {}), **_about_user(trace.user)}
+            return {**({"authenticator": "cached"} if known else {}), **_about_user(trace.user)}
         if name == "constrainedimpersonation":
             is_same = self.user is None or trace.user is None or self.user.name == trace.user.name
             return {} if is_same else _about_user(self.user)
