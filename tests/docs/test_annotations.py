@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from steersman.cluster.node_pools.plan import FAILS_AFTER, INTERRUPTED_AFTER
 from steersman.net.ascii import lower
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.context import LIVENESS, READINESS, STARTUP
@@ -47,6 +48,7 @@ def test_annotations_of_pods_and_other_objects_are_those_that_are_read() -> None
 def test_annotations_of_nodes_are_those_that_are_read() -> None:
     names = {*_OTHERS.findall(SOURCES), *CONDITIONS.values()}
     known = {OF_KWOK: "Node", SIMULATED: "Node", GROUP: "Node"}
+    known |= dict.fromkeys((FAILS_AFTER, INTERRUPTED_AFTER), "Node of a pool")
     assert documented("Nodes") == {**known, **{PREFIX + name: "Node" for name in names}}
 
 

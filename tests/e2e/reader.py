@@ -44,6 +44,7 @@ _VARYING: Final = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b", "ID"),
     (r"\b(?:\d+[dhms]){1,2}\b", "AGE"),
+    (r"\b\d\.\d{6}\b", "COST"),
     (r"\b\d+ requests", "N requests"),
     (r"^process +\d+", "process N"),
     (r"\b10\.128\.\d+\.\d+ +node-\d\b", "IP NODE"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from steersman.net.client.transport import Address as NetworkAddress
     from steersman.net.client.transport import Way
     from steersman.nodes.stages.stage_set import Stages
+
+logger = logging.getLogger(__name__)
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
@@ -94,6 +97,7 @@ class Cluster:
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()
         self._components: Components | None = None
+        self._has_pools = False
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -133,12 +137,36 @@ class Cluster:
         )
         if self._configuration.schedules:
             await install(self.client(_ADMIN, "steersman"))
+        if self._configuration.pools:
+            await self._create_pools()
         await self._start_components()
         if self._configuration.schedules:
             await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
             assert self.plane.server is not None
             install_scheduling_paths(self.plane.server, self._decisions)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
+
+    async def _create_pools(self) -> None:
+        """Make the groups of nodes pools, and drop the nodes that these no longer have.
+
+        What users have stored, such as a webhook or another definition, may prevent pools, but not the start.
+        """
+        from steersman.cluster.node_pools import definition
+        from steersman.cluster.node_pools.configured import create_pools
+
+        client = self.client(_ADMIN, "steersman")
+        try:
+            await definition.install(client)
+            staying = await create_pools(client, self._configuration.nodes, self._nodes)
+        except (StatusError, definition.NotServed) as error:
+            logger.error("there are no NodePools, and groups of nodes are not kept at their size: %s", error)
+            return
+        self._has_pools = True
+        kept = {each.name for each in staying}
+        for each in self._nodes:
+            if each.name not in kept:
+                self._servers.remove(each)
+        self._nodes = staying
 
     async def _start_components(self) -> None:
         controllers = self._controllers
@@ -152,6 +180,7 @@ class Cluster:
             self._servers,
             self._stages,
             schedules=self._configuration.schedules,
+            pools=self._has_pools,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
-from steersman.controllers.controller import Controller, Settings
+from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import NodeSet
@@ -16,12 +16,15 @@ from steersman.nodes.server.servers import NodeServers
 from steersman.scheduler.decisions import Decisions
 from steersman.scheduler.scheduler import Scheduler
 
-if TYPE_CHECKING:  # most clusters have no stages
+if TYPE_CHECKING:  # most clusters have no stages, those of tests no pools
+    from steersman.cluster.node_pools.controller import NodePoolController
     from steersman.nodes.stages.players import StagePlayers
     from steersman.nodes.stages.stage_set import Stages
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
+_NODE_POOLS: Final = UserInfo("steersman:nodepools", groups=("system:masters",))
+_NODE_POOLS_MANAGER: Final = "nodepool-controller"
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -38,7 +41,10 @@ class Clients(Protocol):
 
 
 class Components:
-    """Controllers, nodes and, with `schedules`, the scheduler: `await start()`, then `await stop()`."""
+    """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools.
+
+    `await start()`, then `await stop()`.
+    """
 
     def __init__(
         self,
@@ -50,6 +56,7 @@ class Components:
         stages: Stages | None,
         *,
         schedules: bool,
+        pools: bool = False,
     ) -> None:
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -67,6 +74,9 @@ class Components:
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
         self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
+        self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
+        self._settings = settings
+        self._pool_controller: NodePoolController | None = None
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
@@ -75,6 +85,21 @@ class Components:
             if each is not None:
                 self._running.push_async_callback(each.stop)
                 await each.start()
+        if self._pools is not None:
+            await self._start_pools(self._pools)
+
+    async def _start_pools(self, client: Client) -> None:
+        """Start the controller of NodePools, now that the configured nodes are registered."""
+        from steersman.cluster.node_pools.controller import NodePoolController
+
+        manager = self._manager
+        recorder = manager.events.recorder(NodePoolController.component)
+        controller = NodePoolController(
+            ControllerDependencies(client, manager.informers, manager.monitors, recorder, self._settings)
+        )
+        self._pool_controller = controller
+        self._running.push_async_callback(controller.stop)
+        controller.start()
 
     async def stop(self) -> None:
         """Stop everything, the controllers last."""
@@ -83,7 +108,8 @@ class Components:
     @property
     def idle(self) -> bool:
         """True if nothing is in progress."""
-        return self._manager.idle and self._kubelets.idle and (self._scheduler is None or self._scheduler.idle)
+        others = (self._scheduler, self._pool_controller)
+        return self._manager.idle and self._kubelets.idle and all(each is None or each.idle for each in others)
 
     @property
     def decisions(self) -> Decisions | None:

@@ -73,6 +73,8 @@ class Configuration:
     """Seed of random choices in stages; None for a different one each time."""
     schedules: bool = True
     """True if the cluster has a scheduler."""
+    pools: bool = False
+    """True if groups of nodes are NodePool objects, which users may also make."""
     serve_local: bool = False
     """True if annotations may forward ports of pods to addresses that this machine can reach."""
     missing_images: tuple[str, ...] = ()

@@ -112,6 +112,8 @@ class NodeTemplate:
     """Resources for pods; None for the whole capacity."""
     group: str = ""
     """Name of the nodes' group; "" for none, or for one that is not valid in a label."""
+    owner: OwnerReference | None = None
+    """Reference to the nodes' pool."""
 
     @property
     def allocatable(self) -> Mapping[str, str]:
@@ -229,7 +231,10 @@ class SimulatedNode:
         cidr = str(self.pod_cidr)
         return Node(
             metadata=ObjectMeta(
-                name=self.name, labels=labels, annotations={CONTROLLER_ATTACHES: "true", **template.annotations}
+                name=self.name,
+                labels=labels,
+                annotations={CONTROLLER_ATTACHES: "true", **template.annotations},
+                owner_references=[] if template.owner is None else [template.owner],
             ),
             spec=NodeSpec(pod_cidr=cidr, pod_cidrs=[cidr], provider_id="", taints=list(template.taints)),
             status=self.status([]),

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -133,6 +134,7 @@ def _configuration(nodes: int | None, config: Path | None) -> Configuration:
         configuration = Configuration() if config is None else Configuration.load(config)
         if nodes is not None:
             configuration = Configuration((NodeGroup(count=nodes),))
+        configuration = replace(configuration, pools=True)
         configuration.simulated_nodes()
     except ConfigurationError as error:
         raise OptionsError(str(error)) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +21,15 @@ from steersman.client.resources import NODES, PODS
 from steersman.client.transport import Unreachable
 from steersman.cluster.configuration import MOST_NODES, NodeGroup
 from steersman.cluster.node_groups import further_nodes, groups_in, nodes_of, surplus
+from steersman.cluster.node_pools.pool import NODE_POOLS, PoolStatus, status_of
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.suggestions import did_you_mean
 from steersman.webhooks.kubeconfig import KubeconfigError, load_kubeconfig
 
+_AGAIN: Final = 0.05
+"""Seconds between two looks at a pool that is scaled."""
+_PATIENCE: Final = 10.0
+"""Seconds without progress after which a pool is no longer waited for."""
 _USUAL: Final = NodeGroup().name
 """Group of a cluster without nodes."""
 
@@ -45,7 +50,8 @@ def scale() -> None:
 def scale_nodes(total: int, group: str, data_dir: Path) -> None:
     """Add or remove nodes, so that a group has TOTAL nodes.
 
-    Added nodes are like the first one of the group. Empty nodes are removed first, then those that were made last.
+    A group is a NodePool, whose template added nodes follow. Empty nodes are removed first, then those that were made
+    last.
     """
     found = require_running(data_dir)
     try:
@@ -67,11 +73,16 @@ async def _scale(kubeconfig: Path, group: str, total: int) -> str:
 async def scale_group(client: Client, group: str, total: int) -> str:
     """Change the number of nodes of a group, and return a line about the change; "" is the only group.
 
+    A group that is a NodePool is scaled by it, and waited for.
+
     Raises UnknownGroup, StatusError, Unreachable. After an error some nodes may have been added or removed.
     """
     nodes = (await client.list(NODES)).items
-    group = _known_group(group, nodes)
+    pools = await _pools(client)
+    group = _known_group(group, {*groups_in(nodes), *pools})
     there = nodes_of(group, nodes)
+    if group in pools:
+        return await _scale_pool(client, group, total, before=len(there))
     if total >= len(there):
         added = further_nodes(group, nodes, there[0] if there else None, total - len(there))
         await _all([_create(client, each) for each in added])
@@ -81,9 +92,36 @@ async def scale_group(client: Client, group: str, total: int) -> str:
     return f"group {group}: {total} nodes, {len(removed)} removed"
 
 
-def _known_group(group: str, nodes: Iterable[Node]) -> str:
+async def _pools(client: Client) -> frozenset[str]:
+    """Return the names of all NodePools; none for a server without such objects."""
+    with ignoring(is_not_found):
+        return frozenset([each.metadata.name for each in (await client.list(NODE_POOLS)).items])
+    return frozenset()
+
+
+async def _scale_pool(client: Client, name: str, total: int, *, before: int) -> str:
+    """Change the size of a pool, and return a line about it once its nodes exist or it makes no progress any more."""
+    changed = await client.patch(NODE_POOLS, name, "", {"spec": {"replicas": total}})
+    status, waited = PoolStatus(), 0.0
+    while waited < _PATIENCE:
+        found = status_of(await client.get(NODE_POOLS, name))
+        current = found.observed_generation >= changed.metadata.generation
+        waited = waited + _AGAIN if found.replicas == status.replicas else 0.0
+        status = found
+        if current and found.replicas == found.desired_replicas:
+            break
+        await asyncio.sleep(_AGAIN)
+    there = status.replicas
+    text = (
+        f"group {name}: {there} nodes, {f'{before - there} removed' if there < before else f'{there - before} added'}"
+    )
+    why = next((each.message for each in status.conditions if each.reason != "NodesNotReady"), "")
+    return f"{text}; {why}" if there != total and why else text
+
+
+def _known_group(group: str, groups: Collection[str]) -> str:
     """Return the group, or the only one for "". Raises UnknownGroup."""
-    known = list(groups_in(nodes)) or [_USUAL]
+    known = sorted(groups) or [_USUAL]
     if not group and len(known) > 1:
         raise UnknownGroup(f"--group is needed, as there are several: {', '.join(known)}")
     if group and group not in known:

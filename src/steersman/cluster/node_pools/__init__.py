@@ -1,0 +1,1 @@
+"""NodePool objects: groups of simulated nodes that a controller keeps at their size."""
