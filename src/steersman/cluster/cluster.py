@@ -15,6 +15,8 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
+from steersman.cluster.definitions import NotServed
+from steersman.cluster.definitions import install as install_definitions
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
 from steersman.cluster.scheduling_paths import install_scheduling_paths
@@ -98,6 +100,7 @@ class Cluster:
         self._settings = Settings()
         self._components: Components | None = None
         self._has_pools = False
+        self._has_kwok = False
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -139,6 +142,8 @@ class Cluster:
             await install(self.client(_ADMIN, "steersman"))
         if self._configuration.pools:
             await self._create_pools()
+        if self._configuration.kwok:
+            await self._install_kwok()
         await self._start_components()
         if self._configuration.schedules:
             await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
@@ -151,14 +156,14 @@ class Cluster:
 
         What users have stored, such as a webhook or another definition, may prevent pools, but not the start.
         """
-        from steersman.cluster.node_pools import definition
         from steersman.cluster.node_pools.configured import create_pools
+        from steersman.cluster.node_pools.definition import definition
 
         client = self.client(_ADMIN, "steersman")
         try:
-            await definition.install(client)
+            await install_definitions(client, [definition()])
             staying = await create_pools(client, self._configuration.nodes, self._nodes)
-        except (StatusError, definition.NotServed) as error:
+        except (StatusError, NotServed) as error:
             logger.error("there are no NodePools, and groups of nodes are not kept at their size: %s", error)
             return
         self._has_pools = True
@@ -167,6 +172,17 @@ class Cluster:
             if each.name not in kept:
                 self._servers.remove(each)
         self._nodes = staying
+
+    async def _install_kwok(self) -> None:
+        """Install the definitions of kwok's kinds. What users have stored may prevent them, but not the start."""
+        from steersman.cluster.kwok.definitions import definitions
+
+        try:
+            await install_definitions(self.client(_ADMIN, "steersman"), definitions())
+        except (StatusError, NotServed) as error:
+            logger.error("kwok's kinds are not served, and stages are those of the configuration alone: %s", error)
+            return
+        self._has_kwok = True
 
     async def _start_components(self) -> None:
         controllers = self._controllers
@@ -181,6 +197,7 @@ class Cluster:
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
+            stage_objects=self._has_kwok,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):
