@@ -146,7 +146,8 @@ class Cluster:
             await self._install_kwok()
         await self._start_components()
         if self._configuration.schedules:
-            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
+            usages = self._servers.containers.usages
+            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers, usages)
             assert self.plane.server is not None
             install_scheduling_paths(self.plane.server, self._decisions)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)

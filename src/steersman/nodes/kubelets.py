@@ -369,7 +369,7 @@ class Kubelets(NodeHooks):
 
     async def _evict_under_pressure(self) -> None:
         """Evict pods from nodes under pressure, one pod of each node at a time."""
-        containers = self._servers.containers
+        containers, usages = self._servers.containers, self._servers.containers.usages
         while True:
             await self._pressed.wait()
             self._pressed.clear()
@@ -380,8 +380,8 @@ class Kubelets(NodeHooks):
                 pods = [
                     each for each in self._active_pods(node.name) if not containers.eviction_message(each.metadata.uid)
                 ]
-                if (pod := victim(pods, node.pressure)) is not None:
-                    text = message_of(pod, node.pressure)
+                if (pod := victim(pods, node.pressure, usages)) is not None:
+                    text = message_of(pod, node.pressure, usages)
                     self._record_events(node, pod, [PodEvent("Warning", "Evicted", text)])
                     containers.evict(pod, text)
             await asyncio.sleep(EVERY)
