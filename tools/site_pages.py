@@ -1,9 +1,9 @@
 """Pages of the documentation site that are made of the code, and links to files of the repository (hooks of MkDocs).
 
-The pages of commands, flags, resources, limits and metrics come from the commands, the flags, the resources, the fields of
-`Limits` and a running server; those of `steersman` and `steersman.testing` from docstrings, by mkdocstrings. A link of a
-page to a file or folder outside of `docs/`, such as `../examples/backups`, leads to a page that shows the file or the
-folder's files.
+The pages of commands, flags, resources, limits, metrics and modules come from the commands, the flags, the resources, the
+fields of `Limits`, a running server and the first lines of modules; those of `steersman` and `steersman.testing` from
+docstrings, by mkdocstrings. A link of a page to a file or folder outside of `docs/`, such as `../examples/backups`, leads
+to a page that shows the file or the folder's files.
 """
 
 from __future__ import annotations
@@ -199,6 +199,25 @@ def _limits() -> Iterator[str]:
     yield from _table(("field", "default", "meaning"), rows)
 
 
+def _modules() -> Iterator[str]:
+    """Yield a section for each package, with the first line of each of its modules but the generated ones."""
+    yield "# Modules\n\nFor those who look for the file to change: every file of `src/steersman/`, with its first line.\n"
+    sources = ROOT / "src" / "steersman"
+    for package in sorted(each.parent for each in sources.glob("*/__init__.py")):
+        yield f"## {package.name}\n\n{_first_line(package / '__init__.py')}\n"
+        if package.name != "api":
+            files = (
+                each for each in sorted(package.rglob("*.py")) if each.parent != package or each.name != "__init__.py"
+            )
+            rows = ((f"`{each.relative_to(package)}`", _first_line(each)) for each in files)
+            yield from _table(("file", "content"), (row for row in rows if row[1]))
+
+
+def _first_line(module: Path) -> str:
+    """Return the first line of a module's docstring, or an empty text."""
+    return (ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
 def _metrics() -> Iterator[str]:
     """Yield a table of the metrics of a server that has answered a few requests."""
     yield "# Metrics\n\nFor those who scrape `/metrics` of a server: each family, its type and its meaning.\n"
@@ -233,6 +252,7 @@ PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
     "reference/resources.md": _resources,
     "reference/limits.md": _limits,
     "reference/metrics.md": _metrics,
+    "reference/modules.md": _modules,
     "reference/steersman.md": partial(_api, "steersman", "steersman"),
     "reference/testing.md": partial(_api, "testing", "steersman.testing"),
 }

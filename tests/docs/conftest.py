@@ -25,7 +25,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Document]:
     """Pages that are made of the code, by name, e.g. "flags"."""
     folder = tmp_path_factory.mktemp("reference")
     pages = {}
-    for name in ("flags", "resources", "limits"):
+    for name in ("flags", "resources", "limits", "modules"):
         pages[name] = Document(folder / f"{name}.md")
         pages[name].path.write_text("\n".join(PAGES[f"reference/{name}.md"]()))
     return pages

@@ -241,28 +241,16 @@ def test_modules_on_the_map_exist(documents: Documents) -> None:
     assert not unknown
 
 
-def mapped(document: Document) -> dict[str, list[str]]:
-    """Return the lines of the map by the package below `src/steersman` that they are about."""
-    (tree,) = re.findall(r"^src/steersman/\n(.*?)^(?:\n|```)", document.text, re.MULTILINE | re.DOTALL)
-    lines: dict[str, list[str]] = {}
-    package = ""
-    for line in tree.splitlines():
-        found = re.match(r"[├└]── (\w+)/", line)
-        package = found[1] if found else package
-        lines.setdefault(package, []).append(line)
-    return lines
-
-
-def test_the_map_has_every_package_and_files_that_exist(documents: Documents) -> None:
-    lines = mapped(documents["architecture"])
-    assert sorted(lines) == sorted(each.parent.name for each in SOURCES.glob("*/__init__.py"))
-    unknown = []
-    for package, told in lines.items():
-        names = {file.name for file in (SOURCES / package).rglob("*.py")}
-        for name in re.findall(r"(?<![\w/])\w+\.py\b", "\n".join(told)):
-            if name not in names:
-                unknown.append(f"{package}: {name}")
-    assert not unknown
+def test_every_module_is_on_the_page_of_modules_with_its_summary(reference: Documents) -> None:
+    page = reference["modules"]
+    packages = sorted(each.parent for each in SOURCES.glob("*/__init__.py"))
+    assert re.findall(r"^## (\w+)$", page.text, re.MULTILINE) == [each.name for each in packages]
+    for package in packages:
+        if package.name != "api":  # generated
+            modules = {
+                each.relative_to(package).as_posix() for each in package.rglob("*.py") if each.name != "__init__.py"
+            }
+            assert modules <= {plain(name) for name, _ in page.table(package.name)}, package.name
 
 
 def test_every_primitive_of_work_answers_a_question(documents: Documents) -> None:
