@@ -195,10 +195,10 @@ def test_admission_plugins_are_those_of_the_table_in_order(compatibility: Docume
 
 
 def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -> None:
-    found = re.search(r"These (\d+) are not: ([^.]+)\.", compatibility.section("Admission plugins"))
-    assert found is not None
-    missing = found[2].replace("\n", " ").split(", ")
-    assert int(found[1]) == len(missing)
+    match = re.search(r"These (\d+) are not: ([^.]+)\.", compatibility.section("Admission plugins"))
+    assert match is not None
+    missing = match[2].replace("\n", " ").split(", ")
+    assert int(match[1]) == len(missing)
     assert {*missing} <= NOTHING_TO_ADMIT
     assert len(missing) + sum(each.on_by_default for each in PLUGINS) == 27
 

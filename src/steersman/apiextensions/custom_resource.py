@@ -211,10 +211,10 @@ def _selected(path: str) -> Callable[[OpenObject], str]:
 
     def read(obj: OpenObject) -> str:
         try:
-            found = find_results(template, obj.content)
+            results = find_results(template, obj.content)
         except JSONPathError:
             return ""
-        return _selector_text(found[0][0]) if found and found[0] else ""
+        return _selector_text(results[0][0]) if results and results[0] else ""
 
     return read
 

@@ -425,11 +425,11 @@ def _node_selectors(document: bytes) -> dict[str, str]:
         plain = decode_untyped(yaml_as_json(document) if as_text else document)
     except DecodeError:
         return {}
-    found: dict[str, str] = {}
+    node_selectors: dict[str, str] = {}
     for key, selectors in plain.items() if isinstance(plain, dict) else ():
         if to_lower(key) == to_lower(_NODE_SELECTORS) and isinstance(selectors, dict):
-            found |= {name: _selector(value, as_text=as_text) for name, value in selectors.items()}
-    return found
+            node_selectors |= {name: _selector(value, as_text=as_text) for name, value in selectors.items()}
+    return node_selectors
 
 
 def _selector(value: Any, *, as_text: bool) -> str:

@@ -161,10 +161,10 @@ def _jwt_authentication(
         return None
     from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
 
-    found = JWTAuthentication(options, registry, egress)
-    running.push_async_callback(found.stop)
-    found.start()
-    return found
+    jwtauthentication = JWTAuthentication(options, registry, egress)
+    running.push_async_callback(jwtauthentication.stop)
+    jwtauthentication.start()
+    return jwtauthentication
 
 
 class ConfiguredTokens(NamedTuple):

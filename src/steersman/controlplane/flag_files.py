@@ -88,10 +88,10 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
 def _named_certificate(text: str) -> Certificate:
     """Return a certificate of `--tls-sni-cert-key`. Raises OptionsError."""
     cert, key, names = sni_cert_key(text)
-    found = Certificate(cert, key, names)
-    check_pair(found, "--tls-sni-cert-key", "--tls-sni-cert-key")
+    certificate = Certificate(cert, key, names)
+    check_pair(certificate, "--tls-sni-cert-key", "--tls-sni-cert-key")
     _warn_of_dates(cert)
-    return found
+    return certificate
 
 
 def sni_cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:

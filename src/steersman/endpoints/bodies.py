@@ -269,15 +269,15 @@ def _decode_protobuf(scope: Scope, data: bytes, kind: Kind[Any], also: tuple[str
     if form is None:
         raise unsupported_media_type(_NO_PROTOBUF)
     try:
-        found = protobuf.decode_envelope(data)
-        version = parse_group_version(found.api_version) if found.api_version else wanted.group_version
+        envelope = protobuf.decode_envelope(data)
+        version = parse_group_version(envelope.api_version) if envelope.api_version else wanted.group_version
     except (DecodeError, GroupVersionError) as error:
         raise _unrecognized(wanted.kind, str(error), data) from None
-    actual = version.with_kind(found.kind or wanted.kind)
+    actual = version.with_kind(envelope.kind or wanted.kind)
     if actual != wanted and str(version) not in also:
         raise _other_kind(scope, actual, wanted)
     try:
-        obj = form.decode(found.raw)
+        obj = form.decode(envelope.raw)
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
     if why := kind.internal_error(obj):

@@ -107,7 +107,7 @@ def _blocked(budget: PodDisruptionBudget, pods: list[Pod]) -> list[Finding]:
 
 
 async def _overlaps(world: World, budget: PodDisruptionBudget, pods: list[Pod]) -> list[Finding]:
-    found = []
+    overlaps = []
     for other in await world.list(POD_DISRUPTION_BUDGETS, budget.metadata.namespace):
         if other.metadata.name == budget.metadata.name:
             continue
@@ -120,8 +120,8 @@ async def _overlaps(world: World, budget: PodDisruptionBudget, pods: list[Pod]) 
                 f"{len(shared)} pods are also in budget {other.metadata.name}: a pod of two budgets cannot be evicted"
             )
             field = at_field(reference(POD_DISRUPTION_BUDGETS, other), ".spec.selector", other.spec.selector)
-            found.append(error("BudgetsOverlap", text, field))
-    return found
+            overlaps.append(error("BudgetsOverlap", text, field))
+    return overlaps
 
 
 DISRUPTION_BUDGET: Final = Explainer(POD_DISRUPTION_BUDGETS, _summarize, (_check_budget,), budget_fault)

@@ -95,8 +95,8 @@ def _other_problem(pod: Pod) -> Problem | None:
     subject = reference(PODS, pod)
     conditions = pod.status.conditions
     for gate in pod.spec.readiness_gates:
-        found = find_condition(conditions, gate.condition_type)
-        if found is None or found.status != "True":
+        condition = find_condition(conditions, gate.condition_type)
+        if condition is None or condition.status != "True":
             evidence = at_field(subject, ".status.conditions", [each.type for each in conditions])
             return Problem("ReadinessGate", f"readiness gate {gate.condition_type} is not True", evidence)
     ready = find_condition(conditions, "Ready")

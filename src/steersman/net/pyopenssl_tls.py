@@ -238,8 +238,8 @@ class PyOpenSSLObject:
         """Return the client's certificate (DER), or None without a certificate or unless `binary_form` is true."""
         if self.plain_http or not binary_form:
             return None
-        found = self._connection.get_peer_certificate(as_cryptography=True)
-        return None if found is None else _der(found)
+        peer_certificate = self._connection.get_peer_certificate(as_cryptography=True)
+        return None if peer_certificate is None else _der(peer_certificate)
 
     def peer_chain(self) -> tuple[bytes, ...]:
         """Return the certificates (DER) that the client has sent, the client's own included. They are not verified."""

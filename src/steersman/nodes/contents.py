@@ -497,9 +497,9 @@ class PodContents:
         if len(data) > self._env_left:
             raise EnvFileError("too large")
         self._env_left -= len(data)
-        found = EnvFile(data.decode(errors="replace"))
-        self._env_files[key] = (data, found)
-        return found
+        env_file = EnvFile(data.decode(errors="replace"))
+        self._env_files[key] = (data, env_file)
+        return env_file
 
     def size_limit_error(self) -> str:
         """Return the eviction message of a pod whose emptyDir volume exceeds its size limit; "" if none does."""

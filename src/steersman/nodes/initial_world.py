@@ -99,18 +99,18 @@ def plain_variables(
 
     Those are variables with literal values, fields of the pod, and `file_variables` (`fileKeyRef`). Raises ArgumentsTooLong.
     """
-    found = Variables(_usual_variables(pod))
+    variables = Variables(_usual_variables(pod))
     for each in container.env:
         source = each.value_from
         if source is None:
-            found.put(each.name, expanded(each.value, found))
+            variables.put(each.name, expanded(each.value, variables))
         elif source.field_ref is not None:
-            found.put(each.name, field_of(pod, source.field_ref))
+            variables.put(each.name, field_of(pod, source.field_ref))
         elif source.resource_field_ref is not None:
-            found.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
+            variables.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
         elif each.name in file_variables:
-            found.put(each.name, file_variables[each.name])
-    return found
+            variables.put(each.name, file_variables[each.name])
+    return variables
 
 
 def is_agnhost(container: AnyContainer) -> bool:
@@ -281,8 +281,8 @@ class _Reader:
 
     async def _config_map(self, name: str) -> dict[str, bytes]:
         async def read() -> dict[str, bytes]:
-            found = await self._client.get(CONFIG_MAPS, name, self._pod.metadata.namespace)
-            return {**{key: value.encode() for key, value in found.data.items()}, **found.binary_data}
+            config_map = await self._client.get(CONFIG_MAPS, name, self._pod.metadata.namespace)
+            return {**{key: value.encode() for key, value in config_map.data.items()}, **config_map.binary_data}
 
         return await self._once(("configmaps", name), read)
 
@@ -392,11 +392,11 @@ class _Reader:
             return _selected(await self._secret(volume.secret.secret_name), volume.secret.items)
         if volume.downward_api is not None:
             return self._downward(volume.downward_api.items)
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         if volume.projected is not None:
             for each in volume.projected.sources or ():
-                found.update(await self._projection(each))
-        return found
+                contents.update(await self._projection(each))
+        return contents
 
     async def _projection(self, source: VolumeProjection) -> dict[str, bytes]:
         if source.config_map is not None:

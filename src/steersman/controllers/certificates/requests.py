@@ -71,8 +71,8 @@ def common_name(request: PKCS10Request) -> str:
     """Return the last common name of the subject, "" if there is none."""
     from cryptography.x509.oid import NameOID
 
-    found = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(found[-1].value) if found else ""
+    attributes = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(attributes[-1].value) if attributes else ""
 
 
 def alternative_names(request: PKCS10Request) -> AlternativeNames:

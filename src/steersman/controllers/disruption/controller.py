@@ -214,14 +214,14 @@ def seconds_to_stay(pod: Pod) -> float | None:
 
     Return None if the pod has no such condition, or is being deleted.
     """
-    found = find_condition(pod.status.conditions, _TARGET)
+    condition = find_condition(pod.status.conditions, _TARGET)
     if (
         pod.metadata.deletion_timestamp
-        or found is None
-        or found.status != "True"
-        or found.reason == _BY_KUBELET
+        or condition is None
+        or condition.status != "True"
+        or condition.reason == _BY_KUBELET
         or is_terminal(pod)
     ):
         return None
-    since = times.parse(found.last_transition_time).timestamp() if found.last_transition_time else 0.0
+    since = times.parse(condition.last_transition_time).timestamp() if condition.last_transition_time else 0.0
     return max(since + STALE_AFTER - times.unix_now(), 0.0)

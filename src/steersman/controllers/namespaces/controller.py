@@ -92,8 +92,8 @@ class NamespaceController(Controller[str]):
         return await self.client.find(NAMESPACES, name)
 
     async def _delete_content(self, namespace: Namespace) -> Findings:
-        found = Findings()
-        discovered = await self._discover(found)
+        findings = Findings()
+        discovered = await self._discover(findings)
         deletable = [each for each in discovered.served if each.resource.namespaced and "delete" in each.verbs]
         pods = [each for each in deletable if each.resource == PODS.metadata_only]
         rest = [each for each in deletable if each not in pods]
@@ -103,11 +103,11 @@ class NamespaceController(Controller[str]):
         silent: set[str] = set()
         for some in (pods, rest):
             for each in some:
-                if each.resource.api_version not in silent and await self._delete_all(each, namespace, found) == 504:
+                if each.resource.api_version not in silent and await self._delete_all(each, namespace, findings) == 504:
                     silent.add(each.resource.api_version)
-            if found.remaining:
+            if findings.remaining:
                 break  # pods may need other objects of the namespace until they have ended
-        return found
+        return findings
 
     async def _discover(self, found: Findings) -> DiscoveryResult:
         try:

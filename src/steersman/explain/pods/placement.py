@@ -325,7 +325,7 @@ async def check_scores(world: World, resource: APIResource[Any], pod: core.Pod) 
 
 async def _because(world: World, pod: core.Pod) -> Sequence[Finding]:
     """Return the findings about claims of a pod that are not bound."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if not name:
@@ -333,8 +333,8 @@ async def _because(world: World, pod: core.Pod) -> Sequence[Finding]:
         claim = await world.get(PERSISTENT_VOLUME_CLAIMS, name, pod.metadata.namespace)
         if claim is not None and claim.status.phase != "Bound":
             for check in VOLUME_CLAIM.checks:
-                found += await run_check(world, PERSISTENT_VOLUME_CLAIMS, claim, check)
-    return found
+                findings += await run_check(world, PERSISTENT_VOLUME_CLAIMS, claim, check)
+    return findings
 
 
 async def _evidence(world: World, subject: Reference, pod: core.Pod) -> tuple[Evidence, ...]:

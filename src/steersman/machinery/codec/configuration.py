@@ -117,10 +117,10 @@ def _in_version(type_: GoType, package: str, version: str) -> GoType:
 
 def _with_known(warning: str, type_: GoType) -> str:
     """Return a warning about an unknown field with the list of the known fields."""
-    found = _UNKNOWN.fullmatch(warning)
-    if found is None:
+    match = _UNKNOWN.fullmatch(warning)
+    if match is None:
         return warning
-    *steps, name = found[1].split(".")
+    *steps, name = match[1].split(".")
     here: GoType | None = type_
     for step in steps:
         if here is None or step.partition("[")[0] not in here.members:

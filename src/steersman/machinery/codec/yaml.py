@@ -231,9 +231,9 @@ class _Reader:
     def _check_escapes(self, event: Any) -> None:
         """Raise YAMLError for an escaped slash."""
         start = event.start_mark
-        found = _SLASH_ESCAPE.match(self._text, start.index, event.end_mark.index)
-        if found:
-            line = start.line + self._text.count("\n", start.index, found.end())
+        match = _SLASH_ESCAPE.match(self._text, start.index, event.end_mark.index)
+        if match:
+            line = start.line + self._text.count("\n", start.index, match.end())
             raise YAMLError(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
 
     def _alias(self, anchor: str) -> Any:

@@ -74,9 +74,9 @@ def parse(text: str, *, of_request: bool) -> Parts:
 
 
 def _check_escapes(text: str) -> None:
-    found = ESCAPE.search(text)
-    if found is not None:
-        raise UrlError(f"invalid URL escape {json.dumps(text[found.start() : found.start() + 3])}")
+    match = ESCAPE.search(text)
+    if match is not None:
+        raise UrlError(f"invalid URL escape {json.dumps(text[match.start() : match.start() + 3])}")
 
 
 def _check_host_escapes(host: str, *, has_zone: bool) -> None:

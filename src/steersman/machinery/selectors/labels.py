@@ -402,11 +402,11 @@ class _Parser:
         taken = self._kind, self._literal
         if self._kind == _END:
             return taken
-        found = _token.match(self._text, self._position)
-        assert found is not None  # any text starts with a symbol, a word, or its end
-        self._position = found.end()
-        self._kind = str(found.lastgroup)
-        self._literal = "" if self._kind == _END else found[self._kind]
+        match = _token.match(self._text, self._position)
+        assert match is not None  # any text starts with a symbol, a word, or its end
+        self._position = match.end()
+        self._kind = str(match.lastgroup)
+        self._literal = "" if self._kind == _END else match[self._kind]
         if self._kind == "symbol":
             self._kind = self._literal
         return taken

@@ -59,13 +59,13 @@ def _count_search(world: World) -> Work[None]:
 
 def _flags(words: list[str]) -> set[str]:
     """Return the letters of flags; a long flag counts as its letter, if it has one."""
-    found: set[str] = set()
+    flags: set[str] = set()
     for each in words:
         if each.startswith("--"):
-            found.update(_LETTERS.get(each.partition("=")[0], ""))
+            flags.update(_LETTERS.get(each.partition("=")[0], ""))
         elif each.startswith("-"):
-            found.update(each[1:])
-    return found
+            flags.update(each[1:])
+    return flags
 
 
 def ls(world: World, words: list[str]) -> Execution:
@@ -302,19 +302,19 @@ def _change_mode(mode: int, said: str) -> int | None:
     if re.fullmatch("[0-7]{1,5}", said, re.ASCII):
         return int(said, 8) & 0o7777
     for each in said.split(",")[:16]:
-        found = _MODE.fullmatch(each if each[:1] in "ugoa" else f"a{each}")
-        if found is None:
+        match = _MODE.fullmatch(each if each[:1] in "ugoa" else f"a{each}")
+        if match is None:
             return None
         bits = sum(
             {"r": 4, "w": 2, "x": 1, "X": 1}[letter]
-            for letter in set(found[3]) - {"X"} | ({"x"} if "X" in found[3] else set())
+            for letter in set(match[3]) - {"X"} | ({"x"} if "X" in match[3] else set())
         )
         for who, shift in (("u", 6), ("g", 3), ("o", 0)):
-            if who not in found[1] and "a" not in found[1]:
+            if who not in match[1] and "a" not in match[1]:
                 continue
             mask = bits << shift
-            kept = mode & ~(7 << shift) if found[2] == "=" else mode
-            mode = kept & ~mask if found[2] == "-" else kept | mask
+            kept = mode & ~(7 << shift) if match[2] == "=" else mode
+            mode = kept & ~mask if match[2] == "-" else kept | mask
     return mode
 
 
@@ -367,8 +367,8 @@ def dd(world: World, words: list[str]) -> Execution:
 
 
 def _size(said: str) -> int | None:
-    found = _SIZE.fullmatch(said)
-    return None if found is None else int(found[1]) * _UNITS[found[2]]
+    match = _SIZE.fullmatch(said)
+    return None if match is None else int(match[1]) * _UNITS[match[2]]
 
 
 def find(world: World, words: list[str]) -> Execution:

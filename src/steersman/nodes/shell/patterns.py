@@ -74,12 +74,12 @@ def shorter(pattern: str, text: str, operator: str) -> str:
     try:
         if operator[0] == "#":
             lazy = "" if operator == "##" else "?"
-            found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy)})").search(text)
-            return text if found is None else text[found.end() :]
+            match = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy)})").search(text)
+            return text if match is None else text[match.end() :]
         # The suffix is found as a prefix of the reversed text, as groups would take RE2 much longer.
         lazy = "" if operator == "%%" else "?"
-        found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy, is_reversed=True)})").search(text[::-1])
-        return text if found is None else text[: len(text) - found.end()]
+        match = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy, is_reversed=True)})").search(text[::-1])
+        return text if match is None else text[: len(text) - match.end()]
     except PatternError:
         return text
 

@@ -224,17 +224,17 @@ def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[byt
     wanted = int("".join(each for each in command.flags if is_digits(each))[:6] or 1)
     while True:
         yield from searching(world, command.pattern, len(text) - at)
-        found = command.pattern.search(text, at)
-        if found is None:
+        match = command.pattern.search(text, at)
+        if match is None:
             break
-        start, end = found.span()
+        start, end = match.span()
         yield from world.spend(len(text) - at, lines=2 + len(command.parts))
         number += 1
         made = (
-            [found[0]]
+            [match[0]]
             if number < wanted
             else [
-                each if isinstance(each, bytes) else (found[each] or b"") if each <= command.pattern.groups else b""
+                each if isinstance(each, bytes) else (match[each] or b"") if each <= command.pattern.groups else b""
                 for each in command.parts
             ]
         )

@@ -246,10 +246,10 @@ def _number(text: bytes) -> int:
     """Parse a number of a header, in octal or (GNU) binary; never negative. Raises _Malformed."""
     if text[:1] == b"\x80":
         return int.from_bytes(text[1:], "big")
-    found = _OCTAL.fullmatch(text)
-    if found is None:
+    match = _OCTAL.fullmatch(text)
+    if match is None:
         raise _Malformed
-    return int(found[1] or b"0", 8)
+    return int(match[1] or b"0", 8)
 
 
 def _text(data: bytes) -> str:
@@ -258,7 +258,7 @@ def _text(data: bytes) -> str:
 
 def _records(world: World, data: bytes) -> Work[dict[str, str]]:
     """Parse the relevant records (`LENGTH NAME=VALUE`) of an extended header. Raises _Malformed."""
-    found: dict[str, str] = {}
+    records: dict[str, str] = {}
     at = number = 0
     while at < len(data) and data[at : at + 1] != b"\0":
         space = data.find(b" ", at, at + _MOST_DIGITS)
@@ -270,12 +270,12 @@ def _records(world: World, data: bytes) -> Work[dict[str, str]]:
             raise _Malformed
         name, _, value = data[space + 1 : end - 1].partition(b"=")
         if name in (b"path", b"linkpath", b"size"):
-            found[name.decode()] = value.decode(errors="surrogateescape")
+            records[name.decode()] = value.decode(errors="surrogateescape")
         at = end
         number += 1
         if not number % _RECORDS:
             yield from world.spend(lines=_RECORDS)
-    return found
+    return records
 
 
 # Creating

@@ -267,11 +267,11 @@ def _grepped(source: Input, wanted: re2._Regexp, options: Options) -> Execution:
             for each in lines:
                 number += 1
                 yield from searching(source.world, wanted, len(each))
-                found = wanted.search(each)
-                if (found is None) != ("v" in flags) or count >= most:
+                match = wanted.search(each)
+                if (match is None) != ("v" in flags) or count >= most:
                     continue
                 count += 1
-                text = found[0] if "o" in flags and found is not None else each
+                text = match[0] if "o" in flags and match is not None else each
                 taken.append(b"%d:%s\n" % (number, text) if "n" in flags else text + b"\n")
             if "q" in flags and count:
                 return 0
@@ -379,8 +379,8 @@ def _key_of(options: Options) -> Callable[[bytes], tuple[float, bytes]]:
             text = text.lower()
         if not by_number:
             return 0.0, text
-        found = re.match(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)", text[:128])
-        return (float(found[1]) if found is not None else 0.0), text
+        match = re.match(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)", text[:128])
+        return (float(match[1]) if match is not None else 0.0), text
 
     return key
 

@@ -312,17 +312,17 @@ def _read_schema_or(kind: int, schema: Message, data: bytes, pos: int, end: int,
         return schema.cls(**_read(schema, body, 0, len(body), depth + 1, budget, {}))
 
     if kind == SCHEMA_OR_BOOL:
-        found = _fields(data, pos, end, {1: ("Allows", 0), 2: ("Schema", 2)}, "JSONSchemaPropsOrBool")
-        return read(found[2][-1]) if 2 in found else _last(found, 1, 0) != 0
+        fields = _fields(data, pos, end, {1: ("Allows", 0), 2: ("Schema", 2)}, "JSONSchemaPropsOrBool")
+        return read(fields[2][-1]) if 2 in fields else _last(fields, 1, 0) != 0
     if kind == SCHEMA_OR_ARRAY:
-        found = _fields(data, pos, end, {1: ("Schema", 2), 2: ("JSONSchemas", 2)}, "JSONSchemaPropsOrArray")
-        if 2 in found:
-            return [read(body) for body in found[2]]
+        fields = _fields(data, pos, end, {1: ("Schema", 2), 2: ("JSONSchemas", 2)}, "JSONSchemaPropsOrArray")
+        if 2 in fields:
+            return [read(body) for body in fields[2]]
     else:
-        found = _fields(data, pos, end, {1: ("Schema", 2), 2: ("Property", 2)}, "JSONSchemaPropsOrStringArray")
-        if 2 in found:
-            return [read_text(item) for item in found[2]]
-    return read(found[1][-1]) if 1 in found else None
+        fields = _fields(data, pos, end, {1: ("Schema", 2), 2: ("Property", 2)}, "JSONSchemaPropsOrStringArray")
+        if 2 in fields:
+            return [read_text(item) for item in fields[2]]
+    return read(fields[1][-1]) if 1 in fields else None
 
 
 def _fields(data: bytes, pos: int, end: int, known: dict[int, tuple[str, int]], name: str) -> dict[int, list[Any]]:
@@ -330,7 +330,7 @@ def _fields(data: bytes, pos: int, end: int, known: dict[int, tuple[str, int]], 
 
     `known` has the Go name and wire type (0 or 2) of each field.
     """
-    found: dict[int, list[Any]] = {}
+    fields: dict[int, list[Any]] = {}
     while pos < end:
         key, pos = _long_varint(data, pos)
         number, wire_type = key >> 3, key & 7
@@ -339,16 +339,16 @@ def _fields(data: bytes, pos: int, end: int, known: dict[int, tuple[str, int]], 
             continue
         if wire_type == 0:
             value, pos = _long_varint(data, pos)
-            found.setdefault(number, []).append(value)
+            fields.setdefault(number, []).append(value)
         else:
             length, pos = _length(data, pos)
             if pos + length > end:
                 raise DecodeError(_END)
-            found.setdefault(number, []).append(data[pos : pos + length])
+            fields.setdefault(number, []).append(data[pos : pos + length])
             pos += length
     if pos > end:
         raise DecodeError(_END)
-    return found
+    return fields
 
 
 def _last(found: dict[int, list[Any]], number: int, default: Any) -> Any:

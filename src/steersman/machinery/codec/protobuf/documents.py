@@ -133,9 +133,9 @@ def decode_object(cls: type[T], data: bytes) -> T:
 
     Raises DecodeError, NotMarshalableError.
     """
-    found = decode_envelope(data)
-    obj: Any = decode(cls, found.raw)
-    obj.kind, obj.api_version = found.kind, found.api_version
+    envelope = decode_envelope(data)
+    obj: Any = decode(cls, envelope.raw)
+    obj.kind, obj.api_version = envelope.kind, envelope.api_version
     return cast("T", obj)
 
 
