@@ -93,4 +93,4 @@ def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
     """Return the struct in an annotation: the annotation itself, or the item of a list, an optional or the like."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
-    return next((found for each in get_args(annotation) if (found := _struct_in(each)) is not None), None)
+    return next((struct for each in get_args(annotation) if (struct := _struct_in(each)) is not None), None)

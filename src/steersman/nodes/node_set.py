@@ -53,12 +53,12 @@ class Networks(NamedTuple):
 
     def _number_in(self, cidr: str) -> int | None:
         try:
-            ipv4_network = IPv4Network(cidr)
+            found = IPv4Network(cidr)
         except (AddressValueError, NetmaskValueError, ValueError):
             return None
-        if ipv4_network.prefixlen != _POD_RANGE or not ipv4_network.subnet_of(self.pods):
+        if found.prefixlen != _POD_RANGE or not found.subnet_of(self.pods):
             return None
-        return (int(ipv4_network.network_address) - int(self.pods.network_address)) >> (32 - _POD_RANGE)
+        return (int(found.network_address) - int(self.pods.network_address)) >> (32 - _POD_RANGE)
 
 
 class NodeSet(Mapping[str, SimulatedNode]):
@@ -118,12 +118,12 @@ class NodeSet(Mapping[str, SimulatedNode]):
         number = self._networks.number_of(node)
         if number is None or number not in self._free:
             number = self._free.lowest()
-        simulated_node = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
-        simulated_node.uid = node.metadata.uid
-        simulated_node.ready_at = ready_at_of(node)
+        found = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
+        found.uid = node.metadata.uid
+        found.ready_at = ready_at_of(node)
         self._free.allocate(number)
-        self._nodes[simulated_node.name] = simulated_node
-        return simulated_node
+        self._nodes[found.name] = found
+        return found
 
     def follow(self, old: Node | None, new: Node) -> None:
         """Apply the capacity and annotations of a changed Node object to its simulated node.

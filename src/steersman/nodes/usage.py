@@ -61,13 +61,13 @@ def usage_of(pod: Pod) -> list[Usage]:
         return []
     statuses = {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
     containers = (*(pod.spec.containers or ()), *filter(is_sidecar, pod.spec.init_containers))
-    found = []
+    usages = []
     for container in containers:
         since = _running_since(statuses.get(container.name))
         if since is not None:
             cpu, memory = (_used(pod, container, resource) for resource in RESOURCES)
-            found.append(Usage(container.name, cpu, memory // _NANO, since))
-    return found
+            usages.append(Usage(container.name, cpu, memory // _NANO, since))
+    return usages
 
 
 def _running_since(status: ContainerStatus | None) -> int | None:

@@ -37,9 +37,9 @@ class Mapper:
         async with self._asking:
             age = asyncio.get_running_loop().time() - self._at
             if age > _CACHE_SECONDS or ((group, kind) not in self._known and age > _NEGATIVE_CACHE_SECONDS):
-                found = await preferred_resources(self._client)
+                resources = await preferred_resources(self._client)
                 self._known = {
-                    (each.resource.group, each.resource.kind): each.resource for each in reversed(found.served)
+                    (each.resource.group, each.resource.kind): each.resource for each in reversed(resources.served)
                 }
                 self._at = asyncio.get_running_loop().time()
         resource = self._known.get((group, kind))

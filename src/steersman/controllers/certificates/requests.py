@@ -80,13 +80,13 @@ def alternative_names(request: PKCS10Request) -> AlternativeNames:
     from cryptography import x509
 
     try:
-        found = list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        names = list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except x509.ExtensionNotFound:
         return AlternativeNames()
     except ValueError as error:
         raise Unreadable("x509: malformed extension") from error
     sorts = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
-    return AlternativeNames(*([each for each in found if isinstance(each, sort)] for sort in sorts))
+    return AlternativeNames(*([each for each in names if isinstance(each, sort)] for sort in sorts))
 
 
 def check(request: PKCS10Request, usages: Collection[str], signer: str) -> None:

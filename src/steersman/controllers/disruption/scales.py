@@ -57,15 +57,15 @@ class Scales:
         Raises StatusError, Unreachable, and TryLater if the kind has no scale.
         """
         group = owner.api_version.partition("/")[0] if "/" in owner.api_version else ""
-        found: _Workload | None = None
+        workload: _Workload | None = None
         if owner.kind == "ReplicationController" and not group:
-            found = resolve(self._replication_controllers, namespace, owner)
+            workload = resolve(self._replication_controllers, namespace, owner)
         elif owner.kind == "ReplicaSet" and group in _APPS:
-            found = self._of_replica_set(resolve(self._replica_sets, namespace, owner))
+            workload = self._of_replica_set(resolve(self._replica_sets, namespace, owner))
         elif owner.kind == "StatefulSet" and group == "apps":
-            found = resolve(self._stateful_sets, namespace, owner)
-        if found is not None:
-            return _scale(found)
+            workload = resolve(self._stateful_sets, namespace, owner)
+        if workload is not None:
+            return _scale(workload)
         return await self._request_scale(owner, group, namespace)
 
     def _of_replica_set(self, found: ReplicaSet | None) -> ReplicaSet | Deployment | None:
@@ -118,9 +118,9 @@ class Scales:
             and each["kind"] == "Scale"
             and (each.get("group"), each.get("version")) in _SCALES
         )
-        found = _Discovery(now, plurals, scalable)
-        self._served.keep(api_version, found)
-        return found
+        discovery = _Discovery(now, plurals, scalable)
+        self._served.keep(api_version, discovery)
+        return discovery
 
 
 def _scale(found: _Workload) -> Scale:

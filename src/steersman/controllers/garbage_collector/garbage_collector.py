@@ -145,8 +145,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
     ) -> ObjectMeta | None:
         """Return the current metadata of an object, None if it is gone or has another uid."""
         async with self._limit.request(resource, namespace):
-            found = await self.client.find(resource, name, namespace)
-        return None if found is None or found.metadata.uid != uid else found.metadata
+            stored = await self.client.find(resource, name, namespace)
+        return None if stored is None or stored.metadata.uid != uid else stored.metadata
 
     async def _latest(self, node: Node) -> ObjectMeta | None:
         assert node.resource is not None

@@ -74,14 +74,14 @@ class NamespaceController(Controller[str]):
             namespace = await self.client.update_status(NAMESPACES, namespace)
         if not namespace.spec.finalizers:
             return
-        found = await self._delete_content(namespace)
-        await self._update_conditions(namespace, found)
-        if found.estimate:
-            longest = found.estimate / 2 + 1
+        remaining = await self._delete_content(namespace)
+        await self._update_conditions(namespace, remaining)
+        if remaining.estimate:
+            longest = remaining.estimate / 2 + 1
             pauses = self._backoffs.setdefault(key, Retries(Backoff(_FIRST_PAUSE, longest, jitter=1.0)))
             self.queue.add_after(key, min(pauses.next(), longest))
-        elif found.errors:
-            raise found.errors[0]
+        elif remaining.errors:
+            raise remaining.errors[0]
         else:
             self._backoffs.pop(key, None)
             await self._finalize(key, namespace.metadata.uid)

@@ -241,19 +241,19 @@ class _Reader:
             raise YAMLError(f"yaml: anchor '{anchor}' value contains itself")
         if anchor not in self._anchors:
             raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
-        found = self._anchors[anchor]
-        self._reach(self._depth + found.levels)
-        self._text_bytes += found.text_bytes
-        self._aliased_bytes += found.text_bytes
-        self._aliased_nodes += found.nodes
-        nodes = self._nodes + 1 + found.nodes  # go-yaml counts the alias too
+        anchored = self._anchors[anchor]
+        self._reach(self._depth + anchored.levels)
+        self._text_bytes += anchored.text_bytes
+        self._aliased_bytes += anchored.text_bytes
+        self._aliased_nodes += anchored.nodes
+        nodes = self._nodes + 1 + anchored.nodes  # go-yaml counts the alias too
         is_bomb = (
             self._aliased_nodes > _FEW_ALIASED and nodes > _FEW_DECODED and self._aliased_nodes / nodes > _ALLOWED_RATIO
         )
         if is_bomb or self._aliased_bytes > MAX_BYTES_FROM_ALIASES:
             raise YAMLError("yaml: document contains excessive aliasing")
-        self._count(nodes=1 + found.nodes, collections=found.collections)
-        return found.value
+        self._count(nodes=1 + anchored.nodes, collections=anchored.collections)
+        return anchored.value
 
     def _reach(self, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -261,16 +261,16 @@ class _Reader:
         self._deepest = max(self._deepest, depth)
 
     def _sequence(self) -> list[Any]:
-        found = []
+        items = []
         while not isinstance(event := self._next(), pyyaml.SequenceEndEvent):
-            found.append(self._value(event))
-        return found
+            items.append(self._value(event))
+        return items
 
     def _mapping(self) -> dict[str, Any]:
         """Return the members of a mapping: later ones replace earlier ones, and merged mappings count at their
         position.
         """
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         seen: set[tuple[type, Any]] = set()
         while not isinstance(event := self._next(), pyyaml.MappingEndEvent):
             merge = _is_merge(event)
@@ -283,14 +283,14 @@ class _Reader:
                     if not isinstance(each, dict):
                         raise YAMLError("yaml: map merge requires map or sequence of maps as the value")
                     for name, item in each.items():
-                        self._put(found, seen, name, item, line)
+                        self._put(entries, seen, name, item, line)
                 continue
             if isinstance(key, dict | list):
                 raise YAMLError(f"yaml: invalid map key: {_shown(key)}")
             if key is None:
                 raise YAMLError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {_shown(value)}")
-            self._put(found, seen, key, value, line)
-        return found
+            self._put(entries, seen, key, value, line)
+        return entries
 
     def _put(self, found: dict[str, Any], seen: set[tuple[type, Any]], key: Any, value: Any, line: int) -> None:
         if (type(key), key) in seen:

@@ -91,8 +91,8 @@ def stats_summary(kubelet: Kubelet, request: Request) -> Response:
     node = {"nodeName": kubelet.node.name, "startTime": now, **_parts(whole, now)}
     if not only:
         node["fs"] = node["runtime"] = {"time": now}
-    found = [_pod_stats(each, now) for each in kubelet.all_pods() if each.status.phase == "Running"]
-    return _json({"node": node, "pods": found})
+    pods = [_pod_stats(each, now) for each in kubelet.all_pods() if each.status.phase == "Running"]
+    return _json({"node": node, "pods": pods})
 
 
 def _of_node(kubelet: Kubelet) -> Total:
@@ -129,9 +129,9 @@ def _parts(usage: Total, now: str) -> dict[str, Any]:
 
 def metrics(kubelet: Kubelet, request: Request) -> Response:
     """Return some of the kubelet's own metrics."""
-    found = kubelet.all_pods()
-    running = sum(each.status.phase == "Running" for each in found)
-    containers = sum(len(usage_of(each)) for each in found)
+    pods = kubelet.all_pods()
+    running = sum(each.status.phase == "Running" for each in pods)
+    containers = sum(len(usage_of(each)) for each in pods)
     lines = [
         "# HELP kubelet_node_name [ALPHA] The node's name. The count is always 1.",
         "# TYPE kubelet_node_name gauge",
@@ -181,14 +181,14 @@ def resource_metrics(kubelet: Kubelet, request: Request) -> Response:
 
     for pod in kubelet.all_pods():
         where = f'namespace="{pod.metadata.namespace}",pod="{pod.metadata.name}"'
-        found = usage_of(pod)
-        for each in found:
+        usage = usage_of(pod)
+        for each in usage:
             labels = f'{{container="{each.container}",{where}}}'
             put("container_cpu_usage_seconds_total", labels, total_of([each], moment).core_nano_seconds / 1e9)
             put("container_memory_working_set_bytes", labels, each.memory)
             put("container_start_time_seconds", labels, each.since)
-        if found:
-            total = total_of(found, moment)
+        if usage:
+            total = total_of(usage, moment)
             put("pod_cpu_usage_seconds_total", f"{{{where}}}", total.core_nano_seconds / 1e9)
             put("pod_memory_working_set_bytes", f"{{{where}}}", total.memory)
     whole = _of_node(kubelet)

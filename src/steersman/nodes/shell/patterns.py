@@ -124,10 +124,10 @@ def regular(*patterns: str, extended: bool, ignores_case: bool = False, whole: s
     """
     if sum(map(len, patterns)) > _MOST:
         raise PatternError("pattern too long")
-    found = "|".join(_of_regular(each, extended=extended) for each in patterns)
+    pattern = "|".join(_of_regular(each, extended=extended) for each in patterns)
     if whole:
-        found = f"^(?:{found})$" if whole == "x" else rf"\b(?:{found})\b"
-    return _compiled(f"(?im){found}" if ignores_case else f"(?m){found}", as_bytes=True)
+        pattern = f"^(?:{pattern})$" if whole == "x" else rf"\b(?:{pattern})\b"
+    return _compiled(f"(?im){pattern}" if ignores_case else f"(?m){pattern}", as_bytes=True)
 
 
 def search_work(pattern: re2._Regexp, length: int) -> int:

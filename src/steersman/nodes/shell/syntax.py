@@ -91,8 +91,8 @@ def parse(text: str) -> Script:
         while True:
             next(reading)
     except StopIteration as done:
-        found: Script = done.value
-        return found
+        script: Script = done.value
+        return script
 
 
 class Reader:
@@ -147,11 +147,11 @@ class Reader:
 
     def _find(self, end: str, start: int, error: str) -> Reading[int]:
         """Return the position of `end` from `start` on. Raises ShellSyntaxError with `error` if it does not occur."""
-        while (found := self.text.find(end, start)) < 0:
+        while (position := self.text.find(end, start)) < 0:
             start = max(start, len(self.text) - len(end) + 1)
             if not (yield from self._read_more()):
                 raise ShellSyntaxError(error)
-        return found
+        return position
 
     def _part(self) -> Reading[None]:
         """Count a part of the script. Raises ShellSyntaxError if there are too many."""

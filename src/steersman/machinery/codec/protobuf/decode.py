@@ -236,7 +236,7 @@ def _read_entry(
 
     As in upstream's code, wire types are not checked.
     """
-    key, found = "", _ABSENT
+    key, entry = "", _ABSENT
     length = data[pos + 1] if pos < end and data[pos] == 0x0A else 128
     middle = pos + 2 + length
     if length < 128 and middle + 1 < end and data[middle] == 0x12 and data[middle + 1] == end - middle - 2:
@@ -260,13 +260,13 @@ def _read_entry(
         if tag >> 3 == 1:
             key = read_text(data[pos:stop])
         elif value.kind == STRING:
-            found = read_text(data[pos:stop])
+            entry = read_text(data[pos:stop])
         else:
-            found = _read_value(value.kind, value.element, data, pos, stop, depth, budget)
+            entry = _read_value(value.kind, value.element, data, pos, stop, depth, budget)
         pos = stop
     if pos > end:
         raise DecodeError(_END)
-    entries[key] = _zero(value) if found is _ABSENT else found
+    entries[key] = _zero(value) if entry is _ABSENT else entry
 
 
 _ABSENT: Final[Any] = object()
@@ -410,9 +410,9 @@ def _micro_time(data: bytes) -> str | None:
     """Return the text of a MicroTime from its Timestamp message, in microseconds; None if it is empty."""
     if not data:
         return None
-    found = small_fields(data, _TIMESTAMP, "Timestamp")
-    nanos = _signed(INT32, _last(found, 2, 0))
-    return _moment(_signed(INT64, _last(found, 1, 0)), "%Y-%m-%dT%H:%M:%S.%fZ", int(nanos / 1000))
+    fields = small_fields(data, _TIMESTAMP, "Timestamp")
+    nanos = _signed(INT32, _last(fields, 2, 0))
+    return _moment(_signed(INT64, _last(fields, 1, 0)), "%Y-%m-%dT%H:%M:%S.%fZ", int(nanos / 1000))
 
 
 def _moment(seconds: int, layout: str, micros: int) -> str | None:
@@ -441,13 +441,13 @@ def _quantity(data: bytes) -> str:
 @lru_cache(maxsize=1024)
 def _int_or_string(data: bytes) -> int | str:
     known = {1: ("Type", 0), 2: ("IntVal", 0), 3: ("StrVal", 2)}
-    found = small_fields(data, known, "IntOrString")
-    kind = _signed(INT64, _last(found, 1, 0))
+    fields = small_fields(data, known, "IntOrString")
+    kind = _signed(INT64, _last(fields, 1, 0))
     if kind == 1:
-        return read_text(_last(found, 3, b""))
+        return read_text(_last(fields, 3, b""))
     if kind:
         raise DecodeError("json: error calling MarshalJSON for type intstr.IntOrString: impossible IntOrString.Type")
-    return _signed(INT32, _last(found, 2, 0))
+    return _signed(INT32, _last(fields, 2, 0))
 
 
 def read_text(data: bytes) -> str:

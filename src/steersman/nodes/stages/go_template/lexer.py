@@ -90,10 +90,10 @@ def _comment_end(source: str, at: int, line: int) -> tuple[int, bool]:
         raise TemplateError(f"line {line}: unclosed comment")
     if source.startswith("}}", end + 2):
         return end + 4, False
-    match = _TRIMS.match(source, end + 2)
-    if match is None:
+    found = _TRIMS.match(source, end + 2)
+    if found is None:
         raise TemplateError(f"line {line}: comment ends before closing delimiter")
-    return match.end(), True
+    return found.end(), True
 
 
 def _action(source: str, at: int, line: int) -> Generator[Lexeme, None, tuple[int, int, bool]]:
@@ -111,13 +111,13 @@ def _action(source: str, at: int, line: int) -> Generator[Lexeme, None, tuple[in
             if trimming is not None:
                 return trimming.end(), line + source.count("\n", at, trimming.end()), True
             return at + 2, line, False
-        match = _IN_ACTION.match(source, at)
-        if match is None:
+        found = _IN_ACTION.match(source, at)
+        if found is None:
             if at >= len(source):
                 raise TemplateError(f"line {line}: unclosed action")
             raise TemplateError(f"line {line}: unexpected {source[at]!r} in an action")
-        token, text = Token[match.lastgroup or ""], match[0]
-        at = match.end()
+        token, text = Token[found.lastgroup or ""], found[0]
+        at = found.end()
         whole = source[at : at + 1] in _ENDS_WORD or source.startswith("}}", at)
         if token in (Token.FIELD, Token.VARIABLE, Token.WORD) and not whole:
             raise TemplateError(f"line {line}: bad character {source[at]!r} behind {text}")

@@ -106,8 +106,8 @@ def _regex_match(pattern: Value, value: Value) -> bool:
 
 
 def _regex_find(pattern: Value, value: Value) -> str:
-    match = _compiled(pattern).search(text(value, "regexFind"))
-    return "" if match is None else str(match.group(0))
+    found = _compiled(pattern).search(text(value, "regexFind"))
+    return "" if found is None else str(found.group(0))
 
 
 def _regex_find_all(pattern: Value, value: Value, most: Value) -> list[Value]:
