@@ -168,14 +168,14 @@ class ControlPlane:
     @property
     def server(self) -> Server | None:
         """The generic API server; None while it is not running."""
-        found = self._parts.find(GenericServer)
-        return None if found is None else found.server
+        part = self._parts.find(GenericServer)
+        return None if part is None else part.server
 
     @property
     def storage(self) -> Storage | None:
         """The storage; None while it is not open."""
-        found = self._parts.find(OpenStorage)
-        return None if found is None else found.storage
+        part = self._parts.find(OpenStorage)
+        return None if part is None else part.storage
 
     def token_of(self, user: UserInfo) -> str:
         """Return a bearer token for a component of this process that sends requests as `user`; valid until the process
@@ -312,5 +312,5 @@ class ControlPlane:
 
 
 def _stores(parts: Parts) -> Stores | tuple[()]:
-    found = parts.find(ObjectStores)
-    return () if found is None else found.stores
+    part = parts.find(ObjectStores)
+    return () if part is None else part.stores

@@ -144,8 +144,8 @@ def check_proxy_client(options: Options) -> None:
 def check_kubelet_files(options: Options) -> None:
     """Raise OptionsError unless the files in the flags about kubelets are usable."""
     if options.kubelet_client_certificate:
-        given = Certificate(options.kubelet_client_certificate, options.kubelet_client_key)
-        check_pair(given, "--kubelet-client-certificate", "--kubelet-client-key")
+        certificate = Certificate(options.kubelet_client_certificate, options.kubelet_client_key)
+        check_pair(certificate, "--kubelet-client-certificate", "--kubelet-client-key")
     if options.kubelet_certificate_authority:
         check_authorities("--kubelet-certificate-authority", options.kubelet_certificate_authority)
 

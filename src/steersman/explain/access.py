@@ -304,8 +304,8 @@ def roles_that_allow(policy: Policy, attributes: Attributes) -> list[Role | Clus
         *policy.cluster_roles,
         *(each for each in policy.roles if namespace and each.metadata.namespace == namespace),
     )
-    found = [each for each in candidates if any(allows(rule, attributes) for rule in each.rules or ())]
-    return sorted(found, key=lambda each: (each.metadata.name.startswith("system:"), _size(each)))
+    allowing_roles = [each for each in candidates if any(allows(rule, attributes) for rule in each.rules or ())]
+    return sorted(allowing_roles, key=lambda each: (each.metadata.name.startswith("system:"), _size(each)))
 
 
 def _size(role: Role | ClusterRole) -> int:

@@ -134,8 +134,8 @@ async def _user_of(world: World, query: AccessQuery) -> UserInfo:
     if not isinstance(world, LiveWorld):
         raise UnknownKind("a dump has no user of its own: name one with --as")
     review = await world.client.create(SELF_SUBJECT_REVIEWS, SelfSubjectReview())
-    found = review.status.user_info
-    return UserInfo(found.username or _NAMELESS, found.uid, tuple(found.groups or ()))
+    user_info = review.status.user_info
+    return UserInfo(user_info.username or _NAMELESS, user_info.uid, tuple(user_info.groups or ()))
 
 
 async def _attributes(world: World, query: AccessQuery, user: UserInfo) -> Attributes:

@@ -98,12 +98,12 @@ def _blocked(budget: PodDisruptionBudget, pods: list[Pod]) -> list[Finding]:
         f"evictions are refused: {status.current_healthy} of {status.expected_pods} pods are healthy, and "
         f"{status.desired_healthy} must stay so ({_rule(budget)})"
     )
-    found = [error("NoneAllowed", text, *numbers, because=problems)]
+    findings = [error("NoneAllowed", text, *numbers, because=problems)]
     if problems and budget.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
         more = "pods that are not ready cannot be evicted either (unhealthyPodEvictionPolicy is not AlwaysAllow)"
         field = at_field(subject, ".spec.unhealthyPodEvictionPolicy", budget.spec.unhealthy_pod_eviction_policy)
-        found.append(note("UnhealthyKept", more, field))
-    return found
+        findings.append(note("UnhealthyKept", more, field))
+    return findings
 
 
 async def _overlaps(world: World, budget: PodDisruptionBudget, pods: list[Pod]) -> list[Finding]:

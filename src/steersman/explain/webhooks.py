@@ -111,8 +111,8 @@ async def _unreachable(world: World, subject: Reference, path: str, webhook: Web
 
 async def _failed_calls(world: World, name: str) -> list[Finding]:
     """Return the finding about the last refused write of which an event tells that the call of a webhook failed."""
-    wanted = f'failed calling webhook "{name}"'
-    failed: list[Event] = [each for each in await world.list(EVENTS) if wanted in each.message]
+    beginning = f'failed calling webhook "{name}"'
+    failed: list[Event] = [each for each in await world.list(EVENTS) if beginning in each.message]
     if not failed:
         return []
     newest = max(failed, key=last_seen)

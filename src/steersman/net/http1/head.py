@@ -417,10 +417,10 @@ def _body_length(headers: Headers, version: str) -> int | None:
             chunked = True
     length = 0
     if "content-length" in headers:
-        given = headers.get_all("content-length")
-        length = content_length(given)
-        if len(given) > 1:
-            headers.replace("content-length", given[0].strip(" \t"))
+        lengths = headers.get_all("content-length")
+        length = content_length(lengths)
+        if len(lengths) > 1:
+            headers.replace("content-length", lengths[0].strip(" \t"))
     if not chunked:
         return length
     headers.pop("content-length", None)
