@@ -84,3 +84,25 @@ def test_what_clients_choose_of_an_outline_takes_no_more_room_than_there_is() ->
         outlines = [*manager._new, *manager._new._old]
         most = max(most, sum(len(part) for outline in outlines for part in outline if isinstance(part, tuple)))
     assert 10_000 < most < 30_000
+
+
+def test_pods_of_one_spec_have_the_fields_of_their_own_metadata_and_status() -> None:
+    """The spec is recognized by its text, the rest by its outline."""
+    kind = find_built_in(GroupVersionKind("", "v1", "Pod"))
+    assert kind is not None
+    remembering = FieldManager(kind)
+    spec = {**POD["spec"], "nodeSelector": {f"label-{number}": "x" for number in range(20)}}  # type: ignore[dict-item]
+    others = [
+        {"metadata": {"name": "a"}},
+        {"metadata": {"name": "b", "labels": {"x": "y"}}},
+        {"metadata": {"name": "c", "annotations": {"x": "y"}}, "status": {"phase": "Running"}},
+        {"metadata": {"name": "d", "ownerReferences": [{"uid": "1", "name": "o"}]}},
+        {"metadata": {"name": "e", "ownerReferences": [{"uid": "2", "name": "o"}]}},
+    ]
+    specs = [spec, {**spec, "hostname": "h"}, {**spec, "containers": [{"name": "other", "image": "i"}]}]
+    for each in [*specs, *specs]:
+        for other in others:
+            obj: Any = {"spec": each, **other}
+            made_anew = made(FieldManager(kind), kind.from_plain(obj).obj)
+            assert made(remembering, kind.from_plain(obj).obj) == made_anew
+    assert remembering._of_specs.count == 15

@@ -12,6 +12,7 @@ from operator import eq
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.serializer import decode_scalar
@@ -45,6 +46,9 @@ from .schema import Schema
 from .typed_error import TypedError
 from .update_cache import UpdateCache, update_inputs
 
+_SHORT_SPEC: Final = 256
+"""Bytes of the text of a spec below which its outline costs no more."""
+_encode: Final = msgspec.json.Encoder().encode
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
 
@@ -131,6 +135,10 @@ class FieldManager:
         init=False, default_factory=result_cache, compare=False
     )
     """A cache of the FieldsV1 of new objects by their outlines; "" if an object sets no fields."""
+    _of_specs: BoundedCache[tuple[Outline, bytes], msgspec.Raw | Literal[""]] = field(
+        init=False, default_factory=result_cache, compare=False
+    )
+    """The same by the outline of all but the spec and the text of the spec, which is made faster than an outline."""
     _update_cache: UpdateCache = field(init=False, default_factory=UpdateCache, compare=False)
 
     def __post_init__(self) -> None:
@@ -150,7 +158,7 @@ class FieldManager:
         if not entries:
             # Most objects have no entries: no other manager has fields, and no cap applies.
             try:
-                fields = self._fields_of_new(self.owned(obj))
+                fields = self._fields_of_new(obj)
             except (ValueError, RecursionError):
                 return []
             if fields is None:
@@ -168,7 +176,22 @@ class FieldManager:
             ]
         return self.update(obj, self.kind.new(), manager, time, is_create=True)
 
-    def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:
+    def _fields_of_new(self, obj: Any) -> msgspec.Raw | None:
+        """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
+        spec = getattr(obj, "spec", None)
+        if not isinstance(spec, msgspec.Struct) or len(text := _encode(spec)) < _SHORT_SPEC:
+            return self._fields_of_plain(self.owned(obj))
+        outline = self._outlines.get(self.owned(replace(obj, spec=None)))
+        known = None if outline is None else self._of_specs[outline, text]
+        if known is not None:
+            return known or None
+        fields = self._fields_of_plain(self.owned(obj))
+        if outline is not None:
+            weight = weight_of(outline) + len(text) + (len(bytes(fields)) if fields else 0)
+            self._of_specs.keep((outline, text), fields or "", weight)
+        return fields
+
+    def _fields_of_plain(self, plain: Plain) -> msgspec.Raw | None:
         """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
         outline = self._outlines.get(plain)
         known = None if outline is None else self._new[outline]
