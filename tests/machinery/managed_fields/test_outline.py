@@ -33,7 +33,7 @@ def test_what_is_remembered_is_what_is_worked_out(objects: list[Any], empty: Any
         assert made(remembering, obj) == made(FieldManager(kind, resets=given_resets), obj)
 
 
-POD = {
+POD: dict[str, Any] = {
     "metadata": {"name": "a", "labels": {"x": "y"}},
     "spec": {
         "containers": [
@@ -91,7 +91,7 @@ def test_pods_of_one_spec_have_the_fields_of_their_own_metadata_and_status() -> 
     kind = find_built_in(GroupVersionKind("", "v1", "Pod"))
     assert kind is not None
     remembering = FieldManager(kind)
-    spec = {**POD["spec"], "nodeSelector": {f"label-{number}": "x" for number in range(20)}}  # type: ignore[dict-item]
+    spec = {**POD["spec"], "nodeSelector": {f"label-{number}": "x" for number in range(20)}}
     others = [
         {"metadata": {"name": "a"}},
         {"metadata": {"name": "b", "labels": {"x": "y"}}},

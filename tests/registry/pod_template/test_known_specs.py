@@ -36,9 +36,10 @@ def pod(annotations: dict[str, str] | None = None, name: str = "a", **spec: Any)
     )
 
 
-def errors(made: core.Pod, **options: bool) -> list[str]:
+def errors(made: core.Pod, *, allow_privileged: bool = True) -> list[str]:
     """Return the fields of the errors of a new pod."""
-    return [error.field for error in validate_pod_create(made, pod_options(None, is_pod=True, **options))]
+    options = pod_options(None, is_pod=True, allow_privileged=allow_privileged)
+    return [error.field for error in validate_pod_create(made, options)]
 
 
 def test_a_check_that_passed_is_not_repeated_for_an_equal_spec() -> None:
@@ -69,14 +70,13 @@ def test_an_equal_spec_is_invalid_under_other_options() -> None:
 
 
 def test_errors_that_depend_on_the_name_are_found_for_each_pod() -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     volumes = [
-        {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}},
+        {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}},
         {"name": "w", "persistentVolumeClaim": {"claimName": "b-v"}},
     ]
-    volumes[0]["ephemeral"]["volumeClaimTemplate"]["spec"]["resources"] = {"requests": {"storage": "1Gi"}}  # type: ignore[index]
-    claimed = {"volumes": volumes}
-    assert errors(pod(name="a", **claimed)) == []
-    assert errors(pod(name="b", **claimed)) == ["spec.volumes[1].persistentVolumeClaim.claimName"]
+    assert errors(pod(name="a", volumes=volumes)) == []
+    assert errors(pod(name="b", volumes=volumes)) == ["spec.volumes[1].persistentVolumeClaim.claimName"]
 
 
 @pytest.mark.parametrize("key", ["security.alpha.kubernetes.io/sysctls", "seccomp.security.alpha.kubernetes.io/pod"])

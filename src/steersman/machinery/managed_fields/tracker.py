@@ -43,6 +43,7 @@ from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .result_cache import result_cache
 from .schema import Schema
+from .spec_merges import SPEC, SpecMerge, SpecMerges, joined, without_spec
 from .typed_error import TypedError
 from .update_cache import UpdateCache, update_inputs
 
@@ -130,6 +131,8 @@ class FieldManager:
     """The schema of that version."""
     is_same: Same = field(init=False, compare=False)
     """The comparison of two values of the kind's objects."""
+    spec_merges: SpecMerges = field(init=False, default_factory=result_cache, compare=False)
+    """A cache of the merges of applied specs."""
     _outlines: Outlines = field(init=False, compare=False)
     _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=result_cache, compare=False
@@ -274,9 +277,17 @@ class FieldManager:
         """Return an object as plain data, without its managedFields."""
         return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
 
-    def compare(self, old: Plain, new: Plain) -> Comparison:
-        """Compare two objects, leaving out the fields that the strategy resets. Raises TypedError."""
-        return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
+    def compare(self, old: Plain, new: Plain, of_spec: SpecMerge | None = None) -> Comparison:
+        """Compare two objects, leaving out the fields that the strategy resets. Raises TypedError.
+
+        `of_spec` has the differences of their specs if `new` has the merged one.
+        """
+        if of_spec is None or new.get(SPEC) is not of_spec.merged:
+            return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
+        rest = compare(self.schema.root, without_spec(old), without_spec(new), self.is_same)
+        changed, removed = of_spec.comparison.changed, of_spec.comparison.removed
+        whole = Comparison(joined(rest.changed, changed), joined(rest.removed, removed))
+        return self._filtered(whole, self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
         resets = self.resets.get(api_version)

@@ -107,6 +107,7 @@ def kind_of(atom: Atom, value: Any) -> MapType | ListType | str:
 
 
 _TEXTS: Final = frozenset((STRING, UNTYPED))
+_STR: Final = frozenset((str,))
 _SCALARS: Final[Mapping[type, frozenset[str]]] = {
     str: _TEXTS,
     int: frozenset((NUMERIC, UNTYPED)),
@@ -124,6 +125,8 @@ def _fits(atom: Atom, value: Any, allow_duplicates: bool) -> bool:
         if kind is None:
             return False
         named, rest = kind.named, kind.element
+        if not named and rest is not None and rest.scalar in _TEXTS and _STR.issuperset(map(type, value.values())):
+            return True  # most maps, such as labels, are of text only
         for name, item in value.items():
             child = named.get(name, rest)
             if child is None:
