@@ -38,7 +38,7 @@ from .managers import (
     manager_key,
     strip_identity,
 )
-from .outline import Outline, Outlines, weight_of
+from .outline import Outline, Outlines, struct_outline, weight_of
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .result_cache import result_cache
@@ -181,29 +181,30 @@ class FieldManager:
 
     def _fields_of_new(self, obj: Any) -> msgspec.Raw | None:
         """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
+        root = self.schema.root.map
+        if isinstance(obj, dict) or root is None:
+            return self._fields_by_outline(self._outlines.get(self.owned(obj)), obj)
         spec = getattr(obj, "spec", None)
         if not isinstance(spec, msgspec.Struct) or len(text := _encode(spec)) < _SHORT_SPEC:
-            return self._fields_of_plain(self.owned(obj))
-        outline = self._outlines.get(self.owned(replace(obj, spec=None)))
-        known = None if outline is None else self._of_specs[outline, text]
+            return self._fields_by_outline(struct_outline(root, obj), obj)
+        rest = struct_outline(root, replace(obj, spec=None))
+        known = None if rest is None else self._of_specs[rest, text]
         if known is not None:
             return known or None
-        fields = self._fields_of_plain(self.owned(obj))
-        if outline is not None:
-            weight = weight_of(outline) + len(text) + (len(bytes(fields)) if fields else 0)
-            self._of_specs.keep((outline, text), fields or "", weight)
+        fields = self._fields_by_outline(struct_outline(root, obj), obj)
+        if rest is not None:
+            self._of_specs.keep((rest, text), fields or "", weight_of(rest) + len(text) + _size_of(fields))
         return fields
 
-    def _fields_of_plain(self, plain: Plain) -> msgspec.Raw | None:
-        """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
-        outline = self._outlines.get(plain)
+    def _fields_by_outline(self, outline: Outline | None, obj: Any) -> msgspec.Raw | None:
+        """Return the FieldsV1 of the fields that a new object of this outline sets. Raises TypedError."""
         known = None if outline is None else self._new[outline]
         if known is not None:
             return known or None
-        taken = strip_identity(self.compare(self.kind.empty, plain).changed)
+        taken = strip_identity(self.compare(self.kind.empty, self.owned(obj)).changed)
         fields = encode_fields(taken) if taken else None
         if outline is not None:
-            self._new.keep(outline, fields or "", weight_of(outline) + (len(bytes(fields)) if fields else 0))
+            self._new.keep(outline, fields or "", weight_of(outline) + _size_of(fields))
         return fields
 
     def update(
@@ -373,6 +374,10 @@ def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:
             return []
     found: list[ManagedFieldsEntry] = obj.metadata.managed_fields
     return found
+
+
+def _size_of(fields: msgspec.Raw | None) -> int:
+    return 0 if fields is None else len(bytes(fields))
 
 
 def _reconciled_fields(managed: Managed, schema: Schema) -> FieldSet:
