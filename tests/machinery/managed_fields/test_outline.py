@@ -92,7 +92,7 @@ def test_pods_of_one_spec_have_the_fields_of_their_own_metadata_and_status() -> 
     assert kind is not None
     remembering = FieldManager(kind)
     spec = {**POD["spec"], "nodeSelector": {f"label-{number}": "x" for number in range(20)}}
-    others = [
+    others: list[dict[str, Any]] = [
         {"metadata": {"name": "a"}},
         {"metadata": {"name": "b", "labels": {"x": "y"}}},
         {"metadata": {"name": "c", "annotations": {"x": "y"}}, "status": {"phase": "Running"}},
