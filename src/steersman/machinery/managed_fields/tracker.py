@@ -182,7 +182,7 @@ class FieldManager:
     def _fields_of_new(self, obj: Any) -> msgspec.Raw | None:
         """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
         root = self.schema.root.map
-        if isinstance(obj, dict) or root is None:
+        if not isinstance(obj, msgspec.Struct) or root is None:
             return self._fields_by_outline(self._outlines.get(self.owned(obj)), obj)
         spec = getattr(obj, "spec", None)
         if not isinstance(spec, msgspec.Struct) or len(text := _encode(spec)) < _SHORT_SPEC:
