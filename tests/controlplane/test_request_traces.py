@@ -181,6 +181,14 @@ async def test_malformed_filters_are_refused(client: Client, query: str) -> None
     assert (await client.get(f"/debug/requests{query}")).status == 400
 
 
+@pytest.mark.parametrize("name", ["failed", "watch"])
+async def test_a_boolean_is_true_or_false(client: Client, name: str) -> None:
+    refused = await client.get(f"/debug/requests?{name}=maybe")
+    assert (refused.status, refused.json()["message"]) == (400, f"{name} must be true or false: 'maybe'")
+    for no in ("", "0", "false"):
+        assert "requests" in (await client.get(f"/debug/requests?{name}={no}")).json()
+
+
 async def test_an_id_is_found_by_its_end_and_an_unknown_one_is_404(client: Client) -> None:
     await recent(client)
     await client.get(CONFIG_MAPS, **{"audit-id": "chosen-by-the-client"})

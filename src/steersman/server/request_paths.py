@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from steersman.endpoints.query import Query
+from steersman.endpoints.query import Query, checked_flag
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import JSON_TYPE, error_response, method_not_allowed
 from steersman.machinery.errors.status import StatusError, bad_request, too_many_requests
@@ -76,9 +76,10 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
     try:
         _check_method(request)
         matches = matcher(request.query)
+        streams = checked_flag("watch", request.query.get("watch"))
     except StatusError as error:
         return error_response(request, error)
-    if request.query.get("watch") not in ("true", "1"):
+    if not streams:
         found = [each for each in map(summary, traces.recent()) if matches(each)]
         return Response(200, [JSON_TYPE], _line({"requests": found}))
     if traces.subscriber_count >= MOST_STREAMS:
@@ -193,7 +194,7 @@ def matcher(query: Query) -> Matches:
         given.append(_of_code(wanted))
     if wanted := query.get("slow", ""):
         given.append(partial(_takes, _seconds(wanted)))
-    if query.get("failed") in ("true", "1"):
+    if checked_flag("failed", query.get("failed")):
         given.append(_failed)
     return (lambda found: all(each(found) for each in given)) if given else _every
 
