@@ -21,20 +21,8 @@ from steersman.controllers.autoscaling.replicas import NoProposal
 from steersman.controllers.autoscaling.targets import Mapper, get_scale, put_scale
 from steersman.controllers.disruption.scales import Scales
 from steersman.work.work_queue import TryLater
+from tests.lies import lies
 
-VALUES: Final[dict[str, Any]] = {
-    "null": None,
-    "a number": 5,
-    "a large number": 10**400,
-    "a fraction": 1e308,
-    "text": "x\u2028",
-    "a long text": "9" * 100_000,
-    "true": True,
-    "a list": [1],
-    "nulls": [None],
-    "a list of lists": [[[]]],
-    "an object": {"a": 1},
-}
 GROUPS: Final = {"groups": [{"name": "custom.metrics.k8s.io", "preferredVersion": {"version": "v1beta2"}}]}
 RESOURCES: Final = {"resources": [{"name": "things", "kind": "Thing"}, {"name": "things/scale", "kind": "Scale"}]}
 PODS_RESOURCE: Final = {"resource": "pods", "responseKind": {"kind": "Pod"}, "scope": "Namespaced"}
@@ -134,22 +122,6 @@ QUESTIONS: Final[dict[str, tuple[str, Any, Question]]] = {
     "object": ("/m", METRICS, lambda c: _metrics(c).get_object_metric("default", _OF, "m", "")),
     "external": ("/m", METRICS, lambda c: _metrics(c).get_external_metric("default", "m", "")),
 }
-RAW: Final = (b"", b"<html>", b"\xff", b"[" * 100_000, b'{"items":' * 50_000, b'{"a": "\\ud800"}', b"NaN")
-
-
-def lies(truth: Any) -> list[bytes]:
-    """Return a truth with each member in turn replaced by each value, and bodies that are no such documents."""
-    return [*RAW, *(json.dumps(each).encode() for each in _variants(truth))]
-
-
-def _variants(truth: Any) -> list[Any]:
-    found = list(VALUES.values())
-    if isinstance(truth, dict):
-        for name, inner in truth.items():
-            found += [{**truth, name: each} for each in _variants(inner)]
-    elif isinstance(truth, list):
-        found += [[each] for each in _variants(truth[0])]
-    return found
 
 
 @pytest.mark.parametrize("asked", QUESTIONS)
