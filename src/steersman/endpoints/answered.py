@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.authentication.user import ANONYMOUS
+from steersman.authorization.attributes import Attributes
 from steersman.endpoints.request import Request
 from steersman.endpoints.spans import PROTOCOLS, TRACE_FIELDS, scope_of, storage_key
 from steersman.machinery.identity.action import NO_ACTION, Action
@@ -81,6 +82,12 @@ class AnsweredRequest(Struct, gc=False):
     def handler(self) -> StepKind:
         """The step of the request's handler."""
         return _HANDLERS.get(self.action.verb, _HANDLER) if self.action.resource else _HANDLER
+
+    @property
+    def attributes(self) -> Attributes | None:
+        """The attributes by which the request was authorized, without its selectors; None without a user."""
+        path = None if self.action.resource else self.path
+        return None if self.user is None else Attributes(self.user, self.action, path)
 
     def line(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that every reader sees, by name."""

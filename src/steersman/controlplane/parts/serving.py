@@ -252,6 +252,7 @@ class Paths(Part):
     opened: OpenStorage
     objects: ObjectStores
     signing: SigningKeys
+    authorization: Authorization
     generic: GenericServer
     openapi: OpenAPI
 
@@ -265,7 +266,8 @@ class Paths(Part):
         install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
         if options.profiling:
             one = "" if worker is None else f"{worker.settings.number + 1} of {worker.settings.options.workers}"
-            install_request_paths(server, RequestTraces(server.traces), one)
+            roles = self.authorization.chain.interfaces.roles
+            install_request_paths(server, RequestTraces(server.traces), roles.rule_behind, one)
         install_basic_paths(server)
         self._install_history()
         self._install_metrics()

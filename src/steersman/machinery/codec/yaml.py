@@ -84,6 +84,8 @@ def load(data: bytes) -> tuple[Any, str]:
         raise YAMLError("yaml: control characters are not allowed") from None
     except pyyaml.MarkedYAMLError as error:
         raise YAMLError(f"yaml: {_where(error)}{error.problem or 'unknown problem parsing YAML content'}") from None
+    except RecursionError:  # before MAX_DEPTH: the process keeps Python's limit
+        raise YAMLError("yaml: exceeded max depth") from None
     duplicates = "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in reader.repeated)
     return value, duplicates if reader.repeated else ""
 
