@@ -107,6 +107,6 @@ def _config_map(name: str, key: str, content: Plain) -> Plain:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": "kube-system"},
+        "metadata": {"name": name},
         "data": {key: json.dumps(content)},
     }

@@ -19,6 +19,7 @@ SOON: Final = (
     "--scan-interval=3s",
     "--scale-down-delay-after-add=5s",
     "--scale-down-unneeded-time=5s",
+    "--unremovable-node-recheck-timeout=5s",
     "--max-scale-down-parallelism=20",
     "--max-drain-parallelism=5",
 )
@@ -34,7 +35,7 @@ def kubectl(kubectl_binary: str, tmp_path: Path) -> Iterator[Kubectl]:
         taint_first_node(found)
         found.apply_file("create", *node_group())
         flags = ("--cloud-provider=kwok", f"--kubeconfig={server.kubeconfig}", "--address=127.0.0.1:0", *SOON)
-        settings = {"POD_NAMESPACE": "kube-system", "KWOK_PROVIDER_MODE": "local"}
+        settings = {"POD_NAMESPACE": found.namespace, "KWOK_PROVIDER_MODE": "local"}
         with running(autoscaler, found, tmp_path / "autoscaler.log", flags, **settings):
             yield found
 
