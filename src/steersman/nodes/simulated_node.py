@@ -162,15 +162,22 @@ class SimulatedNode:
         self._next = 0
 
     def address_of(self, pod: Key, known: str) -> str:
-        """Return the address of a pod, after reserving it: `known` if the pod has one already, otherwise a free one."""
+        """Return the address of a pod, after reserving it: `known` if the pod has one of this node already, otherwise a
+        free one.
+        """
         found = self._addresses.get(pod)
         if found is None:
-            if known and self.further_ranges is not None and range_of(known) not in self._ranges:
-                self._add_range(self.further_ranges.keep(self, known))
-            found = known or self._free()
+            found = known if self._is_own(known) and self._taken.get(known, pod) == pod else self._free()
             self._addresses[pod] = found
             self._taken[found] = pod
         return found
+
+    def _is_own(self, address: str) -> bool:
+        """Return True if an address is in a range of the node, or in a further range that it can have."""
+        number = range_of(address)
+        if number is not None and number not in self._ranges and self.further_ranges is not None:
+            self._add_range(self.further_ranges.keep(self, address))
+        return number in self._ranges
 
     def release(self, pod: Key) -> None:
         """Free the address of a pod."""
