@@ -50,6 +50,14 @@ def taint_first_node(kubectl: Kubectl) -> None:
     kubectl("taint", "nodes", "node-0", f"{TAINT['key']}={TAINT['value']}:{TAINT['effect']}")
 
 
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition is true."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.2)
+
+
 class Deployed:
     """The Deployment `web` as it is served."""
 
@@ -85,12 +93,13 @@ class Deployed:
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait until a condition is true, and keep the lowest number of available pods."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
+
+        def reached() -> bool:
             status = self._kubectl.json("get", "deployment", "web")["status"]
             self.fewest_available = min(self.fewest_available, int(status.get("availableReplicas", 0)))
-            assert time.monotonic() < deadline, f"never: {what}"
-            time.sleep(0.2)
+            return condition()
+
+        until(reached, what)
 
     def assert_each_pod_has_its_node_and_address(self) -> None:
         """Assert that pods run on nodes of the autoscaler, each with an address of its own."""
