@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -28,12 +28,14 @@ def find_autoscaler(name: str) -> Path:
 
 
 @contextmanager
-def running(path: Path, kubectl: Kubectl, log: Path, flags: tuple[str, ...] = (), **environment: str) -> Iterator[None]:
+def running(
+    path: Path, kubectl: Kubectl, log: Path, *flags: str, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """Run an autoscaler with the administrator's kubeconfig."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             [path, *flags],
-            env={**kubectl.environment, **environment},
+            env={**kubectl.environment, **(environment or {})},
             stdout=output,
             stderr=subprocess.STDOUT,
         )

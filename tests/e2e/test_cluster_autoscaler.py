@@ -36,7 +36,7 @@ def kubectl(kubectl_binary: str, tmp_path: Path) -> Iterator[Kubectl]:
         found.apply_file("create", *node_group())
         flags = ("--cloud-provider=kwok", f"--kubeconfig={server.kubeconfig}", "--address=127.0.0.1:0", *SOON)
         settings = {"POD_NAMESPACE": found.namespace, "KWOK_PROVIDER_MODE": "local"}
-        with running(autoscaler, found, tmp_path / "autoscaler.log", flags, **settings):
+        with running(autoscaler, found, tmp_path / "autoscaler.log", *flags, environment=settings):
             yield found
 
 

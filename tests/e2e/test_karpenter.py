@@ -13,7 +13,6 @@ from bench.autoscalers.manifests import NODE_CLASS, deployment, disruption_budge
 from steersman.testing import ServerProcess
 from tests.e2e.autoscalers import Deployed, find_autoscaler, running, taint_first_node, until
 from tests.e2e.kubectl import Kubectl
-from tests.storage.etcd.process import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -67,9 +66,8 @@ def kubectl(kubectl_binary: str, tmp_path: Path) -> Iterator[Kubectl]:
         taint_first_node(found)
         found("apply", *(f"--filename={each}" for each in programs.definitions()))
         found("wait", "--for=condition=Established", "crd", "--all")
-        settings = {"LEADER_ELECTION_NAMESPACE": "kube-system", "METRICS_PORT": "0"}
-        probes = {"HEALTH_PROBE_PORT": str(free_port())}
-        with running(karpenter, found, tmp_path / "karpenter.log", **settings, **probes):
+        settings = {"LEADER_ELECTION_NAMESPACE": "kube-system", "METRICS_PORT": "0", "HEALTH_PROBE_PORT": "0"}
+        with running(karpenter, found, tmp_path / "karpenter.log", environment=settings):
             yield found
 
 
