@@ -58,6 +58,8 @@ if TYPE_CHECKING:  # most clusters have no stages
 logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
+_MERGE_KEYS: Final = {"conditions": "type", "hostIPs": "ip", "podIPs": "ip"}
+"""Keys by which a strategic merge patch merges the lists of a pod's status that kubelets write."""
 _LONGEST_WAIT: Final = 86400.0
 """Seconds between two syncs of a pod at most, as a timer of the event loop cannot be set for any length of time."""
 
@@ -486,18 +488,22 @@ def _part(about: ObjectReference, field_path: str) -> ObjectReference:
 
 
 def _status_patch(old: PodStatus, new: PodStatus) -> dict[str, Any]:
-    """Return a patch with the changed fields of a status. Of conditions, it has the changed ones and deletions."""
+    """Return a patch with the changed fields of a status. Of lists that are merged by a key, it has the changed elements
+    and deletions.
+    """
     before, after = to_plain(old), to_plain(new)
     patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
-    if "conditions" in patch:
-        known = {each["type"]: each for each in before.get("conditions") or ()}
-        there = {each["type"]: each for each in after.get("conditions") or ()}
-        patch["conditions"] = [
+    for name, key in _MERGE_KEYS.items():
+        if name not in patch:
+            continue
+        known = {each[key]: each for each in before.get(name) or ()}
+        there = {each[key]: each for each in after.get(name) or ()}
+        patch[name] = [
             *(
-                {**dict.fromkeys(known.get(type_, {})), **each}  # null removes a member that is gone
-                for type_, each in there.items()
-                if each != known.get(type_)
+                {**dict.fromkeys(known.get(value, {})), **each}  # null removes a member that is gone
+                for value, each in there.items()
+                if each != known.get(value)
             ),
-            *({"type": type_, "$patch": "delete"} for type_ in known if type_ not in there),
+            *({key: value, "$patch": "delete"} for value in known if value not in there),
         ]
     return patch
