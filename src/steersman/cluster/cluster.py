@@ -13,6 +13,9 @@ from steersman.authentication.user import UserInfo, service_account_groups, serv
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
+from steersman.cluster.clock import ClusterClock
+from steersman.cluster.clock_file import ClockFile
+from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
@@ -54,6 +57,10 @@ _REFUSED: Final = frozenset({400, 403, 422})
 """Status codes for invalid or forbidden objects."""
 _QUIET: Final = 5
 """Iterations of the event loop in a row without a write or work, after which the cluster counts as settled."""
+
+
+_REACTION: Final = 0.25
+"""Seconds that the cluster may take to react to a step of its clock."""
 
 
 class Cluster:
@@ -98,6 +105,9 @@ class Cluster:
         self._settings = Settings()
         self._components: Components | None = None
         self._has_pools = False
+        self._clock_file = None if options.storage == "memory" else ClockFile(options.data_dir)
+        record = _not_recorded if self._clock_file is None else self._clock_file.write
+        self._clock = ClusterClock(partial(self.settle, _REACTION), record) if owns_process else None
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -116,7 +126,14 @@ class Cluster:
 
         Raises what ControlPlane.start raises, and ConfigurationError for an object that the server refuses.
         """
-        address = await self.plane.start()
+        if self._clock is not None:
+            self._clock.start(0.0 if self._clock_file is None else self._clock_file.read())
+            self._running.push_async_callback(self._clock.stop)
+        try:
+            address = await self.plane.start()
+        except BaseException:
+            await self.stop()
+            raise
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_components)
         try:
@@ -145,6 +162,9 @@ class Cluster:
             await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers, usages)
             assert self.plane.server is not None
             install_scheduling_paths(self.plane.server, self._decisions)
+        if self._clock is not None:
+            assert self.plane.server is not None
+            install_clock_paths(self.plane.server, self._clock)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
 
     async def _create_pools(self) -> None:
@@ -265,6 +285,10 @@ class Cluster:
             return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)
+
+
+def _not_recorded(ahead: float) -> None:
+    """Do nothing with the time of a cluster that keeps nothing."""
 
 
 def _stages(configuration: Configuration) -> Stages | None:

@@ -49,6 +49,7 @@ from steersman.nodes.sources import Sources
 from steersman.nodes.unsimulated import REASON, event_message, fields_without_effect
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
+from steersman.work import simulated_time
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
 
@@ -358,7 +359,7 @@ class Kubelets(NodeHooks):
                     text = message_of(pod, node.pressure, usages)
                     self._record_events(node, pod, [PodEvent("Warning", "Evicted", text)])
                     containers.evict(pod, text)
-            await asyncio.sleep(EVERY)
+            await simulated_time.sleep(EVERY)
 
     async def _run_due_commands(
         self, pod: Pod, records: Mapping[str, ContainerRecord], now: float
