@@ -277,7 +277,7 @@ class ClusterClock(SteppedTime[_Timer]):
 
     async def _keep(self, ahead: float) -> None:
         self._recorded = self._loop.time()
-        await self._loop.run_in_executor(None, self._record, ahead)
+        await asyncio.to_thread(self._record, ahead)
 
     async def settle(self) -> None:
         """Wait until the cluster has reacted."""
