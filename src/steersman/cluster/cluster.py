@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
+from steersman.client.indexes import RUNNING_BY_CONTROLLER, running_by_controller
 from steersman.client.informer import Informers
+from steersman.client.resources import PODS
 from steersman.cluster.clock import ClusterClock
 from steersman.cluster.clock_file import ClockFile
 from steersman.cluster.clock_paths import install_clock_paths
@@ -90,6 +92,7 @@ class Cluster:
             serves_local=self._configuration.serve_local,
             answers_webhooks=self._configuration.answer_webhooks,
         )
+        self._servers.containers.usages.add(self._configuration.simulated_load)
         if not options.kubelet_preferred_address_types:  # the names of simulated nodes do not resolve
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
@@ -158,8 +161,9 @@ class Cluster:
             await self._create_pools()
         await self._start_components()
         if self._configuration.schedules:
-            usages = self._servers.containers.usages
-            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers, usages)
+            load, usages = self._configuration.simulated_load, self._servers.containers.usages
+            load.count_replicas = self._count_replicas
+            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers, usages, load)
             assert self.plane.server is not None
             install_scheduling_paths(self.plane.server, self._decisions)
         if self._clock is not None:
@@ -214,6 +218,12 @@ class Cluster:
     def _informers(self) -> Informers:
         assert self._components is not None
         return self._components.informers
+
+    def _count_replicas(self, controller: str) -> int:
+        """Return the number of running pods of a controller."""
+        pods = self._informers().for_resource(PODS)
+        pods.add_index(RUNNING_BY_CONTROLLER, running_by_controller)
+        return pods.count_indexed(RUNNING_BY_CONTROLLER, controller)
 
     def _decisions(self) -> Decisions | None:
         return None if self._components is None else self._components.decisions

@@ -50,7 +50,7 @@ from steersman.nodes.unsimulated import REASON, event_message, fields_without_ef
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
 from steersman.work import simulated_time
-from steersman.work.offloading import offload_if
+from steersman.work.offloading import offload, offload_if
 from steersman.work.work_queue import WorkQueue
 
 if TYPE_CHECKING:  # most clusters have no stages
@@ -355,8 +355,8 @@ class Kubelets(NodeHooks):
                 pods = [
                     each for each in self._active_pods(node.name) if not containers.eviction_message(each.metadata.uid)
                 ]
-                if (pod := victim(pods, node.pressure, usages)) is not None:
-                    text = message_of(pod, node.pressure, usages)
+                if (pod := await offload(victim, pods, node.pressure, usages)) is not None:
+                    text = await offload(message_of, pod, node.pressure, usages)
                     self._record_events(node, pod, [PodEvent("Warning", "Evicted", text)])
                     containers.evict(pod, text)
             await simulated_time.sleep(EVERY)
