@@ -28,41 +28,47 @@ def clock(context: click.Context, /, **target: Any) -> None:
     """
     context.obj = Target(**target)
     if context.invoked_subcommand is None:
-        _print(context, None)
+        _print(context, {}, None)
 
 
 @clock.command()
 @click.pass_context
-def pause(context: click.Context) -> None:
+@cluster_options
+def pause(context: click.Context, /, **target: Any) -> None:
     """Stop the time. Only waits of less than a second go on."""
-    _print(context, ClockChange(speed=0))
+    _print(context, target, ClockChange(speed=0))
 
 
 @clock.command()
 @click.pass_context
-def resume(context: click.Context) -> None:
+@cluster_options
+def resume(context: click.Context, /, **target: Any) -> None:
     """Let the time go on, at the real speed."""
-    _print(context, ClockChange(speed=1))
+    _print(context, target, ClockChange(speed=1))
 
 
 @clock.command()
 @click.argument("duration")
 @click.pass_context
-def advance(context: click.Context, duration: str) -> None:
+@cluster_options
+def advance(context: click.Context, /, duration: str, **target: Any) -> None:
     """Move the time forward by DURATION (30s, 2h, 24h), with everything that happens in it."""
-    _print(context, ClockChange(advance=duration))
+    _print(context, target, ClockChange(advance=duration))
 
 
 @clock.command()
 @click.argument("factor", type=click.FloatRange(0))
 @click.pass_context
-def speed(context: click.Context, factor: float) -> None:
+@cluster_options
+def speed(context: click.Context, /, factor: float, **target: Any) -> None:
     """Let FACTOR seconds pass in each second."""
-    _print(context, ClockChange(speed=factor))
+    _print(context, target, ClockChange(speed=factor))
 
 
-def _print(context: click.Context, change: ClockChange | None) -> None:
-    click.echo(line_of(run_with_client(context.obj, lambda client: _changed(client, change))))
+def _print(context: click.Context, own: dict[str, Any], change: ClockChange | None) -> None:
+    """Change the clock of a cluster and print its state; options of the group count where a command has `own` none."""
+    target = Target(**own) if any(own.values()) else context.obj
+    click.echo(line_of(run_with_client(target, lambda client: _changed(client, change))))
 
 
 async def _changed(client: Client, change: ClockChange | None) -> ClockState:
@@ -78,6 +84,6 @@ async def _changed(client: Client, change: ClockChange | None) -> ClockState:
 
 def line_of(state: ClockState) -> str:
     """Return a line about the clock."""
-    ahead = f"{in_words(abs(state.ahead_seconds))} {'behind' if state.ahead_seconds < 0 else 'ahead'}"
+    ahead = f"{in_words(round(abs(state.ahead_seconds)))} {'behind' if state.ahead_seconds < 0 else 'ahead'}"
     moving = f", {in_words(state.advancing_seconds)} of a leap to come" if state.advancing_seconds else ""
     return f"{state.time}, {ahead}, {f'speed {state.speed:g}' if state.speed else 'stopped'}{moving}"
