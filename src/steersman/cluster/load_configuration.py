@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import SelectorError
@@ -24,6 +25,7 @@ _MOST_BYTES: Final = 4 << 20
 """Bytes of a file of points."""
 _MOST_POINTS: Final = 100_000
 _TIME: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?", re.ASCII)
+_DIGIT: Final = re.compile("[0-9]", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
 _NANO: Final = 10**9
 
@@ -102,7 +104,7 @@ def _curve(entry: CurveEntry, folder: Path) -> Curve:
 def _read(path: Path) -> Mapping[str, Any]:
     """Return the values of a file by their times. Raises LoadError, OSError."""
     data = read_bounded(path, _MOST_BYTES)
-    if path.suffix.lower() == ".csv":
+    if path.suffix == ".csv":
         return _read_csv(path, data)
     try:
         found = read_documents(path)
@@ -120,8 +122,8 @@ def _read_csv(path: Path, data: bytes) -> Mapping[str, Any]:
         raise LoadError(f"{path}: {error}") from None
     found: dict[str, Any] = {}
     for number, row in enumerate(rows, 1):
-        cells = [each.strip() for each in row]
-        if not any(cells) or cells[0].startswith("#") or (number == 1 and not cells[0][:1].isdigit()):
+        cells = [trim_space(each) for each in row]
+        if not any(cells) or cells[0].startswith("#") or (number == 1 and _DIGIT.match(cells[0]) is None):
             continue
         if len(cells) < 2:
             raise LoadError(f"{path}:{number}: needs a time and a value")
