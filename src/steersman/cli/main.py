@@ -14,6 +14,7 @@ _COMMANDS: Final = {
     "up": "up.commands",
     "status": "up.commands",
     "scale": "up.scale",
+    "clock": "clock",
     "down": "up.commands",
     "reset": "up.reset",
     "kubeconfig": "kubeconfig",

@@ -172,6 +172,10 @@ class Informer(Generic[O]):
         """Return the objects that have this value in an index."""
         return list(self._indexes[index].objects.get(value, {}).values())
 
+    def count_indexed(self, index: str, value: str) -> int:
+        """Return the number of objects that have this value in an index."""
+        return len(self._indexes[index].objects.get(value, ()))
+
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
 

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Final
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
+from steersman.client.indexes import RUNNING_BY_CONTROLLER, running_by_controller
 from steersman.client.informer import Informers
+from steersman.client.resources import PODS
+from steersman.cluster.clock import ClusterClock
+from steersman.cluster.clock_file import ClockFile
+from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
@@ -56,6 +61,10 @@ _QUIET: Final = 5
 """Iterations of the event loop in a row without a write or work, after which the cluster counts as settled."""
 
 
+_REACTION: Final = 0.25
+"""Seconds that the cluster may take to react to a step of its clock."""
+
+
 class Cluster:
     """A cluster: `await start()`, then `await stop()`."""
 
@@ -83,6 +92,7 @@ class Cluster:
             serves_local=self._configuration.serve_local,
             answers_webhooks=self._configuration.answer_webhooks,
         )
+        self._servers.containers.usages.add(self._configuration.simulated_load)
         if not options.kubelet_preferred_address_types:  # the names of simulated nodes do not resolve
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
@@ -98,6 +108,9 @@ class Cluster:
         self._settings = Settings()
         self._components: Components | None = None
         self._has_pools = False
+        self._clock_file = None if options.storage == "memory" else ClockFile(options.data_dir)
+        record = _not_recorded if self._clock_file is None else self._clock_file.write
+        self._clock = ClusterClock(partial(self.settle, _REACTION), record) if owns_process else None
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -116,7 +129,14 @@ class Cluster:
 
         Raises what ControlPlane.start raises, and ConfigurationError for an object that the server refuses.
         """
-        address = await self.plane.start()
+        if self._clock is not None:
+            self._clock.start(0.0 if self._clock_file is None else self._clock_file.read())
+            self._running.push_async_callback(self._clock.stop)
+        try:
+            address = await self.plane.start()
+        except BaseException:
+            await self.stop()
+            raise
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_components)
         try:
@@ -141,9 +161,14 @@ class Cluster:
             await self._create_pools()
         await self._start_components()
         if self._configuration.schedules:
-            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
+            load, usages = self._configuration.simulated_load, self._servers.containers.usages
+            load.count_replicas = self._count_replicas
+            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers, usages, load)
             assert self.plane.server is not None
             install_scheduling_paths(self.plane.server, self._decisions)
+        if self._clock is not None:
+            assert self.plane.server is not None
+            install_clock_paths(self.plane.server, self._clock)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
 
     async def _create_pools(self) -> None:
@@ -193,6 +218,12 @@ class Cluster:
     def _informers(self) -> Informers:
         assert self._components is not None
         return self._components.informers
+
+    def _count_replicas(self, controller: str) -> int:
+        """Return the number of running pods of a controller."""
+        pods = self._informers().for_resource(PODS)
+        pods.add_index(RUNNING_BY_CONTROLLER, running_by_controller)
+        return pods.count_indexed(RUNNING_BY_CONTROLLER, controller)
 
     def _decisions(self) -> Decisions | None:
         return None if self._components is None else self._components.decisions
@@ -264,6 +295,10 @@ class Cluster:
             return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)
+
+
+def _not_recorded(ahead: float) -> None:
+    """Do nothing with the time of a cluster that keeps nothing."""
 
 
 def _stages(configuration: Configuration) -> Stages | None:

@@ -49,7 +49,8 @@ from steersman.nodes.sources import Sources
 from steersman.nodes.unsimulated import REASON, event_message, fields_without_effect
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
-from steersman.work.offloading import offload_if
+from steersman.work import simulated_time
+from steersman.work.offloading import offload, offload_if
 from steersman.work.work_queue import WorkQueue
 
 if TYPE_CHECKING:  # most clusters have no stages
@@ -345,7 +346,7 @@ class Kubelets(NodeHooks):
 
     async def _evict_under_pressure(self) -> None:
         """Evict pods from nodes under pressure, one pod of each node at a time."""
-        containers = self._servers.containers
+        containers, usages = self._servers.containers, self._servers.containers.usages
         while True:
             await self._pressed.wait()
             self._pressed.clear()
@@ -356,11 +357,11 @@ class Kubelets(NodeHooks):
                 pods = [
                     each for each in self._active_pods(node.name) if not containers.eviction_message(each.metadata.uid)
                 ]
-                if (pod := victim(pods, node.pressure)) is not None:
-                    text = message_of(pod, node.pressure)
+                if (pod := await offload(victim, pods, node.pressure, usages)) is not None:
+                    text = await offload(message_of, pod, node.pressure, usages)
                     self._record_events(node, pod, [PodEvent("Warning", "Evicted", text)])
                     containers.evict(pod, text)
-            await asyncio.sleep(EVERY)
+            await simulated_time.sleep(EVERY)
 
     async def _run_due_commands(
         self, pod: Pod, records: Mapping[str, ContainerRecord], now: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode
@@ -32,6 +31,7 @@ from steersman.machinery.errors.status import CAUSE_UNEXPECTED_SERVER_RESPONSE, 
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
+from steersman.work import simulated_time
 from steersman.work.yielding import time_sliced
 
 _MINUTE: Final = 60.0
@@ -134,7 +134,7 @@ class MetricsClient:
 
     async def _custom_version(self) -> str:
         """Return the server's preferred version of custom metrics among the known versions."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         if self._version is not None and now - self._version[0] < _VERSION_GOOD_FOR:
             return self._version[1]
         api_group = next((each for each in await api_groups(self._client) if each.name == CUSTOM_METRICS), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from msgspec import Struct
@@ -24,6 +23,7 @@ from steersman.client.resources import (
 )
 from steersman.controllers.workloads.controller_ref import controller_of, resolve
 from steersman.machinery.errors.status import StatusError
+from steersman.work import simulated_time
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.work_queue import TryLater
 
@@ -103,7 +103,7 @@ class Scales:
 
     async def _discover(self, api_version: str) -> _Discovery | None:
         """Return the discovery of a group version, cached for a short time; None if it is not served."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         cached = self._served[api_version]
         if cached is not None and now - cached.at < _KNOWN_FOR:
             return cached

@@ -38,6 +38,7 @@ from steersman.nodes.server.pod_connections import PodConnections
 from steersman.nodes.server.port_forward import forward_ports
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.volume_places import of_node
+from steersman.work.offloading import offload
 
 _OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
 _SERVE: Final = f"{PREFIX}serve."
@@ -245,7 +246,7 @@ class NodeServers:
         if parts[0] == "portForward" and len(parts) in (3, 4):
             return _of_pod(kubelet, parts, request, query_of(request))
         page = PAGES.get(path)
-        return text(404, "404 page not found\n") if page is None else page(kubelet, request)
+        return text(404, "404 page not found\n") if page is None else await offload(page, kubelet, request)
 
 
 def _nobody(_: Pod) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from steersman.nodes.stages.go_template.template import data_of
 from steersman.nodes.stages.go_template.values import TemplateError
 from steersman.nodes.stages.selection import Lifecycle, ObjectSnapshot, PreparedStage
 from steersman.nodes.stages.steps import PreparedPatch, PreparedStep, finalizer_operations
+from steersman.work import simulated_time
 from steersman.work.backoff import Backoff
 from steersman.work.offloading import offload, offload_if
 from steersman.work.work_queue import WorkQueue
@@ -123,7 +123,7 @@ class StagePlayer(Generic[O]):
         if job is None or _is_newer(obj, job.obj) or (job.unseen and not _is_newer(job.obj, obj)):
             job = self._jobs[key] = await self._job(key, obj)
         while job.stage is not None:
-            wait = job.due - asyncio.get_running_loop().time()
+            wait = job.due - simulated_time.time()
             if wait > 0:
                 self._queue.add_after(key, wait)
                 return
@@ -142,7 +142,7 @@ class StagePlayer(Generic[O]):
         if len(text) > _LARGE:
             await next_slice()
         delay = await offload(stage.delay, snapshot, times.unix_now(), self._lifecycle.random)
-        return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay)
+        return _Job(obj, stage, due=simulated_time.time() + delay)
 
     def _text(self, obj: O) -> bytes:
         return self._resource.encode(obj)
@@ -170,7 +170,7 @@ class StagePlayer(Generic[O]):
         wait = _BACKOFF.wait(job.failures, self._lifecycle.random.random)
         logger.warning("%s %s/%s: %s; again in %.0f s", self._resource.plural, *key, error, wait)
         job.failures += 1
-        job.due = asyncio.get_running_loop().time() + wait
+        job.due = simulated_time.time() + wait
         return job
 
     async def _do(self, obj: O, step: PreparedStep, *, gone: bool) -> O | None:
