@@ -265,7 +265,7 @@ async def test_a_node_without_an_address_gets_an_event_and_joins_when_another_le
         def refused(self, obj: Node, why: str) -> None:
             refused.append(f"{obj.metadata.name}: {why}")
 
-    heartbeats = Heartbeats(cast("Client", _Accepting()), cast("Informer[Node]", objects), nodes, reports=True)
+    heartbeats = Heartbeats(cast("Client", _Accepting()), cast("Informer[Node]", objects), nodes, reports=lambda: True)
     adoption = Adoption(nodes, servers, heartbeats, cast("Informer[Node]", objects), Hooks())
     await adoption.start()
     try:

@@ -20,6 +20,8 @@ from steersman.cluster.clock_file import ClockFile
 from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration
+from steersman.cluster.definitions import NotServed
+from steersman.cluster.definitions import install as install_definitions
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
 from steersman.cluster.scheduling_paths import install_scheduling_paths
@@ -111,6 +113,7 @@ class Cluster:
         self._clock_file = None if options.storage == "memory" else ClockFile(options.data_dir)
         record = _not_recorded if self._clock_file is None else self._clock_file.write
         self._clock = ClusterClock(partial(self.settle, _REACTION), record) if owns_process else None
+        self._has_kwok = False
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -159,6 +162,8 @@ class Cluster:
             await install(self.client(_ADMIN, "steersman"))
         if self._configuration.pools:
             await self._create_pools()
+        if self._configuration.kwok:
+            await self._install_kwok()
         await self._start_components()
         if self._configuration.schedules:
             load, usages = self._configuration.simulated_load, self._servers.containers.usages
@@ -176,14 +181,14 @@ class Cluster:
 
         What users have stored, such as a webhook or another definition, may prevent pools, but not the start.
         """
-        from steersman.cluster.node_pools import definition
         from steersman.cluster.node_pools.configured import create_pools
+        from steersman.cluster.node_pools.definition import definition
 
         client = self.client(_ADMIN, "steersman")
         try:
-            await definition.install(client)
+            await install_definitions(client, [definition()])
             staying = await create_pools(client, self._configuration.nodes, self._nodes)
-        except (StatusError, definition.NotServed) as error:
+        except (StatusError, NotServed) as error:
             logger.error("there are no NodePools, and groups of nodes are not kept at their size: %s", error)
             return
         self._has_pools = True
@@ -192,6 +197,17 @@ class Cluster:
             if each.name not in kept:
                 self._servers.remove(each)
         self._nodes = staying
+
+    async def _install_kwok(self) -> None:
+        """Install the definitions of kwok's kinds. What users have stored may prevent them, but not the start."""
+        from steersman.cluster.kwok.definitions import definitions
+
+        try:
+            await install_definitions(self.client(_ADMIN, "steersman"), definitions())
+        except (StatusError, NotServed) as error:
+            logger.error("kwok's kinds are not served, and stages are those of the configuration alone: %s", error)
+            return
+        self._has_kwok = True
 
     async def _start_components(self) -> None:
         controllers = self._controllers
@@ -206,6 +222,7 @@ class Cluster:
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
+            stage_objects=self._has_kwok,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):

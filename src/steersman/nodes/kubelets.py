@@ -94,11 +94,11 @@ class Kubelets(NodeHooks):
         self._needs = Needs(Sources(client))
         self._servers = servers
         self._stages = stages
-        self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
-            client.with_own_limit(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+            client.with_own_limit(), self._node_objects, nodes, reports=lambda: not self._stages_rule_nodes
         )
         self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self)
+        self._started = False
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._nodes_of_pods: dict[Key, SimulatedNode] = {}
         self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
@@ -131,8 +131,9 @@ class Kubelets(NodeHooks):
         await (
             self._pods.wait_until_synced()
         )  # so that addresses of existing pods are known before new ones are allocated
+        self._started = True
         if self._stages is not None:
-            self._stages.start()
+            self._start_stages(self._stages)
         self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
         await self._adoption.start()
         self._tasks = [
@@ -153,6 +154,31 @@ class Kubelets(NodeHooks):
         if self._stages is not None:
             await self._stages.stop()
         await self._servers.stop()
+
+    @property
+    def _stages_rule_nodes(self) -> bool:
+        return self._stages is not None and self._stages.rule_nodes
+
+    @property
+    def _stages_rule_pods(self) -> bool:
+        return self._stages is not None and self._stages.rule_pods
+
+    def play_stages(self, stages: StagePlayers) -> None:
+        """Play stages from now on, if none were played before."""
+        self._stages = stages
+        if self._started:
+            self._start_stages(stages)
+
+    def _start_stages(self, stages: StagePlayers) -> None:
+        stages.on_rules = self._sync_all
+        stages.start()
+        if stages.rule_pods:
+            self._sync_all()
+
+    def _sync_all(self) -> None:
+        """Sync all pods, as stages have taken them over or have left them."""
+        for key in tuple(self._nodes_of_pods):
+            self._queue.add(key)
 
     @property
     def idle(self) -> bool:

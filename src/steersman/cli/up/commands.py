@@ -134,7 +134,7 @@ def _configuration(nodes: int | None, config: Path | None) -> Configuration:
         configuration = Configuration() if config is None else Configuration.load(config)
         if nodes is not None:
             configuration = Configuration((NodeGroup(count=nodes),))
-        configuration = replace(configuration, pools=True)
+        configuration = replace(configuration, pools=True, kwok=True)
         configuration.simulated_nodes()
     except ConfigurationError as error:
         raise OptionsError(str(error)) from None
