@@ -14,9 +14,11 @@ from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.cluster.components import MANAGER, Components
-from steersman.cluster.configuration import Configuration
+from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
+from steersman.cluster.opening.opening import prepare
+from steersman.cluster.opening.part import CannotOpen
 from steersman.cluster.scheduling_paths import install_scheduling_paths
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
@@ -74,7 +76,7 @@ class Cluster:
         Raises ValueError for unknown controllers; ConfigurationError for more nodes than addresses, and for manifests
         and stages that cannot be read.
         """
-        self._configuration = configuration or Configuration()
+        options, self._configuration, parts, self.notes = prepare(options, configuration or Configuration())
         self._nodes = self._configuration.simulated_nodes()
         self._stages = _stages(self._configuration)
         self._servers = NodeServers(
@@ -93,6 +95,7 @@ class Cluster:
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
             owns_process=owns_process,
+            parts=parts,
         )
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()
@@ -116,7 +119,12 @@ class Cluster:
 
         Raises what ControlPlane.start raises, and ConfigurationError for an object that the server refuses.
         """
-        address = await self.plane.start()
+        try:
+            address = await self.plane.start()
+        except CannotOpen as error:
+            raise ConfigurationError(str(error)) from None
+        for note in self.notes:
+            logger.warning("%s: %s", self._configuration.dump, note)
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_components)
         try:

@@ -62,6 +62,8 @@ class NodeServers:
         self.containers: Final = containers
         self._nodes: dict[str, SimulatedNode] = {}
         self._by_range: dict[int, SimulatedNode] = {}
+        self._outside: dict[str, SimulatedNode] = {}
+        """Nodes by the addresses of their pods that are not in their ranges."""
         for each in nodes:
             self.add(each)
         self._serves_local = serves_local
@@ -95,6 +97,7 @@ class NodeServers:
         """Respond for a node and its pods from now on."""
         self._nodes[node.address] = node
         self._by_range[int(node.pod_cidr.network_address) >> 8] = node
+        node.outside = self._outside
 
     def remove(self, node: SimulatedNode) -> None:
         """Stop responding for a node, unless another node has its addresses by now, and delete its files."""
@@ -131,6 +134,8 @@ class NodeServers:
         return self._accepted_by(self._server, node.address, port)
 
     def _node_of_pod(self, host: str) -> SimulatedNode | None:
+        if (found := self._outside.get(host)) is not None:
+            return found
         try:
             return self._by_range.get(int(IPv4Address(host)) >> 8)
         except AddressValueError:
