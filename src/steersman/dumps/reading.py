@@ -221,8 +221,16 @@ def _objects(file: _File, document: bytes) -> Iterator[DumpObject]:
             metadata = head.metadata or Metadata()
             yield DumpObject(head.api_version, head.kind, metadata.namespace, metadata.name, document)
     except msgspec.MsgspecError as error:
-        if file.is_alone or (isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)):
+        if file.is_alone or not _is_other_data(document, error):
             raise DumpError(f"{file.name}: {error}") from None
+
+
+def _is_other_data(document: bytes, error: msgspec.MsgspecError) -> bool:
+    """Return True for valid JSON that is no object of Kubernetes."""
+    if not isinstance(error, msgspec.ValidationError):
+        return False
+    plain = msgspec.json.decode(document)
+    return not (isinstance(plain, dict) and plain.get("kind") and plain.get("apiVersion"))
 
 
 def _items(api_version: str, kind: str, items: list[msgspec.Raw]) -> Iterator[DumpObject]:

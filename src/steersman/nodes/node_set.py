@@ -17,6 +17,8 @@ from steersman.nodes.simulated_node import CAPACITY, OS_IMAGE, NodeTemplate, Sim
 OF_KWOK: Final = "kwok.x-k8s.io/node"
 """Annotation by which kwok manages a node; its value is `fake`."""
 SIMULATED: Final = f"{PREFIX}simulated"
+UNREACHABLE: Final = f"{PREFIX}unreachable"
+"""Annotation of a node that neither reports nor answers while its value is `true`."""
 _NEEDED: Final = ("cpu", "memory", "pods")
 """Resources without which no pod fits on a node."""
 _POD_RANGE: Final = 24
@@ -128,6 +130,7 @@ class NodeSet(Mapping[str, SimulatedNode]):
             self._own_addresses.add(address)
         found.uid = node.metadata.uid
         found.ready_at = ready_at_of(node)
+        found.unreachable = node.metadata.annotations.get(UNREACHABLE) == "true"
         self._free.allocate(number)
         self._nodes[found.name] = found
         return found

@@ -17,7 +17,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
-from steersman.nodes.node_set import SIMULATED
+from steersman.nodes.node_set import SIMULATED, UNREACHABLE
 
 _NO_NAMESPACES: Final = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that every cluster makes."""
@@ -227,7 +227,7 @@ def _simulated(plain: dict[str, Any]) -> None:
     annotations[SIMULATED] = "true"
     conditions = (plain.get("status") or {}).get("conditions") or ()
     if any(each.get("type") == "Ready" and each.get("status") != "True" for each in conditions):
-        annotations.setdefault(f"{PREFIX}unreachable", "true")
+        annotations.setdefault(UNREACHABLE, "true")
     plain["metadata"]["annotations"] = annotations
 
 
