@@ -19,6 +19,7 @@ PLAYED = {
     "docs/up.md": READ,
     "docs/up-nodes.md": READ,
     "docs/up-containers.md": READ,
+    "docs/real-clusters.md": READ,
     "docs/controllers.md": READ,
     "docs/annotations.md": READ,
     "docs/scheduler.md": READ,

@@ -94,6 +94,10 @@ def test_the_page_about_containers(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "up-containers.md"))
 
 
+def test_the_page_about_real_clusters(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "real-clusters.md"))
+
+
 def test_the_page_about_annotations(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "annotations.md"))
 

@@ -15,7 +15,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.resources import ENDPOINT_SLICES, EVENTS, NAMESPACES, NODES, PODS, SERVICES
+from steersman.client.resources import CSI_NODES, ENDPOINT_SLICES, EVENTS, NAMESPACES, NODES, PODS, SERVICES
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.opening.completing import complete
@@ -71,7 +71,13 @@ async def test_pods_run_on_where_they_were_with_their_ages_and_restarts(tmp_path
 
 async def _endpoints(client: Client) -> list[str]:
     slices = (await client.list(ENDPOINT_SLICES, "default", label_selector="kubernetes.io/service-name=web")).items
-    return [address for each in slices for one in each.endpoints if one.conditions.ready for address in one.addresses]
+    return [
+        address
+        for each in slices
+        for one in each.endpoints or ()
+        if one.conditions.ready
+        for address in one.addresses or ()
+    ]
 
 
 async def test_nodes_keep_their_addresses_and_facts(tmp_path: Path) -> None:
@@ -144,6 +150,7 @@ async def test_an_opened_cluster_is_imported_opened_and_imported_equal(tmp_path:
     ]
     async with opened(real.written(tmp_path, *objects), tmp_path / "data") as client:
         await eventually(lambda: _endpoints(client))
+        await eventually(lambda: client.find(CSI_NODES, real.NODE))
         first = await imported(client, tmp_path)
     async with opened(first, tmp_path / "again") as client:
         second = await imported(client, tmp_path)

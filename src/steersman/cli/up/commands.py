@@ -65,7 +65,7 @@ _File: Final = AbsolutePath(dir_okay=False)
     metavar="path",
     cls=Option,
     section="Cluster",
-    help="dump of a cluster to begin with: file, archive or folder",
+    help="dump of a cluster to begin with",
 )
 @click.option(
     "--detach",

@@ -13,9 +13,11 @@ from steersman.cluster.opening.items import Item, Key, made
 from steersman.dumps.errors import DumpError
 from steersman.dumps.importing import METRICS
 from steersman.dumps.reading import DumpObject
+from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.errors.field import quote
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.values import times
+from steersman.net.ascii import is_digits
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.node_set import SIMULATED, UNREACHABLE
 
@@ -149,7 +151,7 @@ def _unique(
 
 
 def _number(revision: str) -> int:
-    return int(revision) if revision.isascii() and revision.isdecimal() and len(revision) < 20 else 0
+    return int(revision) if is_digits(revision) and len(revision) < 20 else 0
 
 
 def _parts(item: Item) -> _PodOrNode:
@@ -224,7 +226,7 @@ def _created(plain: dict[str, Any]) -> None:
 def _simulated(plain: dict[str, Any]) -> None:
     """Have a node simulated; one that is not ready does not answer."""
     annotations = plain["metadata"].get("annotations") or {}
-    annotations[SIMULATED] = "true"
+    annotations[SIMULATED] = annotations[CONTROLLER_ATTACHES] = "true"
     conditions = (plain.get("status") or {}).get("conditions") or ()
     if any(each.get("type") == "Ready" and each.get("status") != "True" for each in conditions):
         annotations.setdefault(UNREACHABLE, "true")

@@ -74,7 +74,7 @@ class Item:
         data = bytes(self.data)
         if msgspec.json.decode(data, type=_TypeMeta).kind:
             return data
-        rest = data.lstrip()[1:]
+        rest = data.lstrip(b" \t\r\n")[1:]
         return msgspec.json.encode({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b"," + rest
 
 

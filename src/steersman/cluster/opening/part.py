@@ -24,6 +24,7 @@ from steersman.kinds.stored_form import NotAnObject
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.resource import KEYS, Resource
+from steersman.work.offloading import offload_if
 from steersman.work.parts import Part
 
 logger = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ class OpenedDump(Part):
                 "with `steersman reset`"
             )
         try:
-            rows = await asyncio.to_thread(self._rows)
+            rows = await offload_if(True, self._rows)
         except DumpError as error:
             raise CannotOpen(str(error)) from None
         type(self).dump = Dump([], 0.0)  # which is large
