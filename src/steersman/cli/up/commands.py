@@ -92,7 +92,6 @@ def up(
     flags: tuple[str, ...],
 ) -> None:
     """Run a cluster in one process: server, controllers, scheduler and nodes.
-
     Its data stays in --data-dir. `steersman kubeconfig` configures kubectl.
     """
     with no_collections():  # until the cluster is ready: imported modules stay in memory
