@@ -20,6 +20,7 @@ PLAYED = {
     "docs/up-nodes.md": READ,
     "docs/up-containers.md": READ,
     "docs/autoscalers.md": READ,
+    "docs/real-clusters.md": READ,
     "docs/controllers.md": READ,
     "docs/annotations.md": READ,
     "docs/scheduler.md": READ,

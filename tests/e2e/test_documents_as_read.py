@@ -112,6 +112,10 @@ def test_the_page_about_autoscalers(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "autoscalers.md"))
 
 
+def test_the_page_about_real_clusters(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "real-clusters.md"))
+
+
 def test_the_page_about_annotations(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "annotations.md"))
 
