@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "storage": "storage",
     "envtest": "envtest.command",
     "inspect": "inspect",
+    "check": "check",
     "crd": "crd",
     "completion": "completion",
 }
