@@ -48,7 +48,7 @@ async def test_findings_have_the_words_of_the_server_and_the_lines_of_fields(tmp
     assert [each.message for each in found.findings] == [
         "Invalid value: -3: must be greater than or equal to 0",
         'unknown field "spec.template.spec.containers[0].imag"',
-        'Invalid value: "": some validation rules were not checked because the object was invalid; correct the existing '
+        "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
         "errors to complete validation",
         "Invalid value: 11: spec.size in body should be less than or equal to 10",
         'Invalid value: "integer": spec.colour in body must be of type string: "integer"',

@@ -98,7 +98,7 @@ def _print(report: Report, output: str) -> None:
         for line in _lines(report):
             click.echo(line)
         return
-    click.get_binary_stream("stdout").write(outputs.FORMS[output](report))
+    click.echo(outputs.FORMS[output](report), nl=False)
 
 
 def _lines(report: Report) -> Iterator[str]:
