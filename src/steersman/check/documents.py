@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from steersman.check.finding import Finding, Level, Rule, Subject
 from steersman.machinery.codec.yaml import YAMLError, located_documents
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.net.ascii import is_digits
 
 MOST_BYTES: Final = 64 << 20
 """Most bytes of one file, or of one tool's output."""
@@ -26,6 +28,7 @@ _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomizat
 _CHART: Final = "Chart.yaml"
 _TOOL_SECONDS: Final = 120.0
 _STDIN: Final = "-"
+_SPACE: Final = " \t\r\n"
 
 
 class InputError(ValueError):
@@ -173,7 +176,7 @@ def _output(place: Path, *command: str) -> Source:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"{shown}: {error}") from None
     if done.returncode:
-        raise InputError(f"{shown}: {done.stderr.decode(errors='replace')[:2000].strip()}")
+        raise InputError(f"{shown}: {trim_space(done.stderr.decode(errors='replace')[:2000])}")
     return Source(f"{place} ({command[0]})", _bounded(done.stdout, shown))
 
 
@@ -189,7 +192,7 @@ def _read_source(source: Source, documents: list[Document], findings: list[Findi
 
 def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
     """Yield the values of a source's documents, each with its line and messages about repeated keys."""
-    if source.data[:100].lstrip()[:1] != b"{":
+    if source.data[:100].lstrip(_SPACE.encode())[:1] != b"{":
         yield from located_documents(source.data, most_values=_MOST_VALUES)
         return
     if is_too_deep(source.data):
@@ -199,7 +202,7 @@ def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
     position, length = 0, len(content)
     line, counted = 1, 0
     while position < length:
-        if content[position].isspace():
+        if content[position] in _SPACE:
             position += 1
             continue
         line, counted = line + content.count("\n", counted, position), position
@@ -232,4 +235,4 @@ def _line_of(message: str) -> int:
     """Return the line that a parser's message begins with, 0 without one."""
     begin, _, rest = message.partition(" ")
     number = rest[:9].split(":")[0].split(",")[0]
-    return int(number) if begin == "line" and number.isascii() and number.isdigit() else 0
+    return int(number) if begin == "line" and is_digits(number) else 0

@@ -62,7 +62,7 @@ class Subject(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def __str__(self) -> str:
         place = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.kind} {place}{self.name}".strip()
+        return f"{self.kind} {place}{self.name}" if self.kind else ""
 
 
 class Finding(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -42,7 +42,7 @@ class _Labelled(Struct, frozen=True):
 
 
 class _World:
-    """What documents have that others may refer to."""
+    """Objects, pods and ports of documents, to which others may refer."""
 
     def __init__(self, documents: Iterable[Document], namespace: str) -> None:
         self._default = namespace

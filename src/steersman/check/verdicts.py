@@ -19,7 +19,7 @@ _REQUIRED: Final = "Required value"
 
 
 class Verdict(Struct, frozen=True):
-    """What is wrong with an object: a rule, the server's message, and the field's path."""
+    """Fault of an object: its rule, the server's message, and the field's path."""
 
     rule: Rule
     message: str
