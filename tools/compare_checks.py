@@ -5,7 +5,7 @@
 The definitions that a project brings are created on the server. Its other objects are sent there one by one (dry run,
 strict validation), as they are and, of `--broken` of them, with one fault each: an unknown field, a value of another
 type, a missing field, or a bad name. Compared are the verdicts' rules, fields and messages. Left out are objects that
-change what happens to others: policies, quotas, webhooks and APIServices.
+change what happens to others: policies, quotas, webhooks and APIServices; and Services with an address of their own.
 """
 
 from __future__ import annotations
@@ -57,13 +57,24 @@ Row = tuple[str, str, str]
 def objects_of(published: Published) -> Iterator[Body]:
     """Yield the objects of a project that can be compared, each with a name of its own."""
     for number, each in enumerate(published.all()):
-        if each["kind"] in _OF_OTHERS or each["kind"].endswith("List") or not each["metadata"].get("name"):
+        if each["kind"] in _OF_OTHERS or each["kind"].endswith("List") or not _name(each) or _has_own_address(each):
             continue
         body = copy.deepcopy(each)
         body["metadata"] |= {"name": f"{str(body['metadata']['name'])[:40]}-{number}"}
         if body["metadata"].get("namespace"):
             body["metadata"]["namespace"] = _NAMESPACE
         yield body
+
+
+def _name(body: Body) -> str:
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else ""
+    return name if isinstance(name, str) else ""
+
+
+def _has_own_address(body: Body) -> bool:
+    """Return True for a Service with an address or port of its own, which a dry run treats in another way."""
+    return body["kind"] == "Service" and ("clusterIP" in str(body.get("spec")) or "nodePort" in str(body.get("spec")))
 
 
 def broken(body: Body, chance: random.Random) -> Body:
@@ -149,9 +160,9 @@ class Comparison:
         bodies = list(objects_of(published))
         chosen = self._chance.sample(bodies, min(share, len(bodies)))
         faulty = [broken(each, self._chance) for each in chosen]
+        faulty = [each for each in faulty if _name(each)]
         for number, each in enumerate(faulty):
-            if isinstance(each.get("metadata"), dict) and isinstance(each["metadata"].get("name"), str):
-                each["metadata"]["name"] = f"{each['metadata']['name']}{number}"
+            each["metadata"]["name"] = f"{each['metadata']['name']}{number}"
         self.documents += len(bodies)
         self.broken += len(faulty)
         self._definitions |= published.definitions
