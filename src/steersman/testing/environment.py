@@ -89,8 +89,8 @@ class Environment:
         self._clock: Clock | None = None
         self.journal = Journal()
         """Recent requests of users."""
-        self._fault_set = FaultSet()
-        self.faults = Faults(self._fault_set)
+        self.fault_set = FaultSet()
+        self.faults = Faults(self.fault_set)
         """Faults that happen to requests: `environment.faults.add(...)`. They end when the environment stops."""
         self._temporary: TemporaryDirectory[str] | None = None
         self._cluster: Cluster | None = None
@@ -145,14 +145,14 @@ class Environment:
         if not self._controllers:
             from steersman.controlplane.control_plane import ControlPlane
 
-            plane = ControlPlane(options, observe=self.journal.note, faults=self._fault_set)
+            plane = ControlPlane(options, observe=self.journal.note, faults=self.fault_set)
             return plane, await plane.start()
         from steersman.cluster.cluster import Cluster
         from steersman.cluster.configuration import Configuration, NodeGroup
 
         nodes = NodeGroup(count=self._nodes)
         configuration = Configuration((nodes,), schedules=self._nodes > 0)
-        cluster = Cluster(options, configuration, observe=self.journal.note, faults=self._fault_set)
+        cluster = Cluster(options, configuration, observe=self.journal.note, faults=self.fault_set)
         address = await cluster.start()
         self._cluster = cluster
         await cluster.settle(_PATIENCE)

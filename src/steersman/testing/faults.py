@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from types import TracebackType
+from typing import Protocol, TypeVar
 
 from steersman.faults.fault import Delay, Effect, Fault, FaultSpec, Injection, Match, Status, WatchEffect, When
 from steersman.faults.fault_set import FaultSet
 
+R = TypeVar("R")
+
 Patterns = str | Sequence[str]
 """A pattern or several; `*` stands for any text."""
+
+_numbers = count(1)
+
+
+class Call(Protocol):
+    """Function that calls another one on the event loop of a server."""
+
+    def __call__(self, what: Callable[[], R], /) -> R: ...
+
+
+def _at_once(what: Callable[[], R], /) -> R:
+    return what()
 
 
 class InjectedFault:
     """A fault that was added, until it is removed; as a context manager it is removed at the end."""
 
-    def __init__(self, faults: FaultSet, fault: Fault) -> None:
+    def __init__(self, faults: FaultSet, fault: Fault, call: Call) -> None:
         self._faults = faults
         self._fault = fault
+        self._call = call
 
     @property
     def matched(self) -> int:
@@ -37,7 +53,7 @@ class InjectedFault:
 
     def remove(self) -> None:
         """Remove the fault. Events of watches that it holds back are sent."""
-        self._faults.remove(self._fault.name)
+        self._call(lambda: self._faults.remove(self._fault.name))
 
     def __enter__(self) -> InjectedFault:
         return self
@@ -49,9 +65,10 @@ class InjectedFault:
 class Faults:
     """Faults of a server: `environment.faults.add(verb="create", resource="configmaps", code=409, times=1)`."""
 
-    def __init__(self, faults: FaultSet) -> None:
+    def __init__(self, faults: FaultSet, call: Call = _at_once) -> None:
+        """`call` calls a function on the event loop of the server."""
         self._faults = faults
-        self._numbers = count(1)
+        self._call = call
 
     def add(
         self,
@@ -120,11 +137,12 @@ class Faults:
             names=_patterns(name),
         )
         spec = FaultSpec(match, When(skip, times, probability, seed), effect)
-        return InjectedFault(self._faults, self._faults.add(f"test-{next(self._numbers)}", spec))
+        fault = self._call(lambda: self._faults.add(f"test-{next(_numbers)}", spec))
+        return InjectedFault(self._faults, fault, self._call)
 
     def clear(self) -> None:
         """Remove all faults."""
-        self._faults.clear()
+        self._call(self._faults.clear)
 
 
 def _patterns(given: Patterns) -> list[str]:
