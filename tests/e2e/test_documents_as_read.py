@@ -258,6 +258,10 @@ def test_the_page_about_ci(reader: Reads) -> None:
     reader(INSTALLS).read(Document(ROOT / "docs" / "test-ci.md"))
 
 
+def test_the_page_about_checks(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "check.md"))
+
+
 @OPENSSL
 def test_the_guide_of_etcd(reader: Reads) -> None:
     ports = ("12379", "12380", "16443", "16444", "6443", "22379", "22380", "32379", "32380", "2379", "2380")

@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "storage": "storage",
     "envtest": "envtest.command",
     "inspect": "inspect",
+    "check": "check",
     "crd": "crd",
     "completion": "completion",
 }

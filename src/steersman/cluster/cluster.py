@@ -48,6 +48,7 @@ from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
 if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.transport import Address as NetworkAddress
     from steersman.net.client.transport import Way
     from steersman.nodes.stages.stage_set import Stages
@@ -78,11 +79,13 @@ class Cluster:
         configuration: Configuration | None = None,
         *,
         observe: Observe | None = None,
+        faults: FaultSet | None = None,
         owns_process: bool = False,
     ) -> None:
         """Create a cluster.
 
-        `observe` is called for every request. `owns_process` says that the process belongs to the cluster alone.
+        `observe` is called for every request, and `faults` happen to requests. `owns_process` says that the process
+        belongs to the cluster alone.
 
         Raises ValueError for unknown controllers; ConfigurationError for more nodes than addresses, and for manifests
         and stages that cannot be read.
@@ -106,6 +109,7 @@ class Cluster:
             nearby=self._way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
+            faults=faults,
             owns_process=owns_process,
             parts=parts,
         )
