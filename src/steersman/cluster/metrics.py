@@ -14,6 +14,7 @@ from steersman.client.metrics_types import CUSTOM_METRICS, EXTERNAL_METRICS, RES
 from steersman.client.resources import API_SERVICES
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.codec.serializer import encode_in_order
+from steersman.nodes.load import Load
 from steersman.nodes.usage import Usages
 from steersman.simulated_metrics.configured_metrics import CUSTOM_VERSIONS, EXTERNAL_VERSIONS, ConfiguredMetrics
 from steersman.simulated_metrics.resource_metrics import (
@@ -30,7 +31,7 @@ _PRIORITY: Final = 100
 
 
 async def serve_metrics(
-    plane: ControlPlane, client: Client, informers: Callable[[], Informers], usages: Usages
+    plane: ControlPlane, client: Client, informers: Callable[[], Informers], usages: Usages, load: Load
 ) -> None:
     """Serve the metrics APIs until the control plane stops.
 
@@ -41,7 +42,7 @@ async def serve_metrics(
     await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers, usages))
     server = plane.server
     assert server is not None
-    given = ConfiguredMetrics(client, server.catalogue)
+    given = ConfiguredMetrics(client, server.catalogue, load)
     versions = [(RESOURCE_METRICS, "v1beta1")]
     for group, of_group, answer in (
         (CUSTOM_METRICS, CUSTOM_VERSIONS, given.custom),

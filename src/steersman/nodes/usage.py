@@ -18,11 +18,12 @@ from steersman.nodes.behaviour import PREFIX
 from steersman.work.bounded_cache import BoundedCache
 
 RESOURCES: Final = ("cpu", "memory")
-_NANO: Final = 10**9
-_MOST: Final = (2**63 - 1) * _NANO
+NANO: Final = 10**9
+"""Billionths in one."""
+_MOST: Final = (2**63 - 1) * NANO
 _PART: Final = {"cpu": 10, "memory": 4}
 """Divisors of requests: a container uses a tenth of its CPU request and a quarter of its memory request."""
-_WITHOUT_REQUEST: Final = {"cpu": _NANO // 1000, "memory": (16 << 20) * _NANO}
+_WITHOUT_REQUEST: Final = {"cpu": NANO // 1000, "memory": (16 << 20) * NANO}
 """Usage of a container without a request: 1m of CPU, 16Mi of memory."""
 _MOST_METERED: Final = 1 << 17
 """Containers whose CPU time is counted; the least recently read beyond that count from their start again."""
@@ -93,7 +94,7 @@ class Usages:
             since = _running_since(statuses.get(container.name))
             if since is not None:
                 cpu, memory = (self._used(pod, container, resource, at) for resource in RESOURCES)
-                found.append(Usage(container.name, cpu, memory // _NANO, since))
+                found.append(Usage(container.name, cpu, memory // NANO, since))
         return found
 
     def total(self, pod: Pod, parts: Iterable[Usage]) -> Total:

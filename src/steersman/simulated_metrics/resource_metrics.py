@@ -31,6 +31,7 @@ from steersman.nodes.usage import RESOURCES, Usage, Usages
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
+from steersman.work.offloading import offload
 from steersman.work.yielding import time_sliced
 
 WINDOW: Final = 15
@@ -112,7 +113,7 @@ class UsageStorage(Generic[M]):
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """Return the metrics of one object; see Getter."""
-        return Encoded(self._kind.body(self._objects.metrics_of(ctx.action.namespace, name)))
+        return Encoded(self._kind.body(await offload(self._objects.metrics_of, ctx.action.namespace, name)))
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """Return the metrics of objects; see Lister. Such lists have no resourceVersion and no pages."""
@@ -120,7 +121,7 @@ class UsageStorage(Generic[M]):
         async for metadata, metrics_of in time_sliced(self._objects.each(ctx.action.namespace)):
             fields = {"metadata.name": metadata.name, "metadata.namespace": metadata.namespace}
             if options.label_selector.matches(metadata.labels) and options.field_selector.matches(fields):
-                metrics = metrics_of()
+                metrics = await offload(metrics_of)
                 if metrics is not None:
                     found.append(Encoded(self._kind.body(metrics)))
         return Listing(found, 0)

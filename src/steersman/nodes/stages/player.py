@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from steersman.nodes.stages.open_objects import OpenObject
 from steersman.nodes.stages.pace import Pace
 from steersman.nodes.stages.selection import Lifecycle, ObjectSnapshot, PreparedStage
 from steersman.nodes.stages.steps import PreparedStep, finalizer_operations
+from steersman.work import simulated_time
 from steersman.work.backoff import Backoff
 from steersman.work.offloading import offload, offload_if
 from steersman.work.work_queue import WorkQueue
@@ -153,7 +153,7 @@ class StagePlayer(Generic[O]):
         elif job.lifecycle is not self._lifecycle:
             job = self._jobs[key] = await self._job(key, job.obj, job)
         while job.stage is not None:
-            wait = job.due - asyncio.get_running_loop().time()
+            wait = job.due - simulated_time.time()
             if wait <= 0:
                 wait = self._paces.setdefault(key, Pace(_BURST, _PER_SECOND)).take()
             if wait > 0:
@@ -178,7 +178,7 @@ class StagePlayer(Generic[O]):
         if len(text) > _LARGE:
             await next_slice()
         delay = await offload(stage.delay, snapshot, times.unix_now(), lifecycle.random)
-        return _Job(obj, stage, due=asyncio.get_running_loop().time() + delay, lifecycle=lifecycle)
+        return _Job(obj, stage, due=simulated_time.time() + delay, lifecycle=lifecycle)
 
     def _text(self, obj: O) -> bytes:
         return self._resource.encode(obj)
@@ -210,7 +210,7 @@ class StagePlayer(Generic[O]):
         wait = _BACKOFF.wait(job.failures, self._lifecycle.random.random)
         logger.warning("%s %s/%s: %s; again in %.0f s", self._resource.plural, *key, error, wait)
         job.failures += 1
-        job.due = asyncio.get_running_loop().time() + wait
+        job.due = simulated_time.time() + wait
         return job
 
     async def _do(self, obj: O, step: PreparedStep, *, gone: bool) -> O | None:
