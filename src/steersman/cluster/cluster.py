@@ -234,7 +234,7 @@ class Cluster:
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
-            stage_objects=self._has_kwok,
+            kwok=self._configuration if self._has_kwok else None,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):
