@@ -35,7 +35,7 @@ spec:
   selector:
     matchExpressions:
     - cel: {expression: "self.spec.stage == 'ready' && !has(self.status)"}
-    - cel: {expression: "self.SinceSecond() >= 0.0 && UnixSecond(Now()) > 1.0"}
+    - cel: {expression: "UnixSecond(Now()) > 1.0 && Rand() < 2.0"}
   weightFrom: {cel: {expression: "size(self.spec.items)"}}
   delay:
     durationFrom: {cel: {expression: "duration('30ms')"}}
