@@ -206,6 +206,7 @@ class Cluster:
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
+            devices=self._configuration.devices,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):

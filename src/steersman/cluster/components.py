@@ -10,6 +10,7 @@ from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
+from steersman.nodes.devices.slices import DeviceSets
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
@@ -57,6 +58,7 @@ class Components:
         *,
         schedules: bool,
         pools: bool = False,
+        devices: DeviceSets | None = None,
     ) -> None:
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -73,7 +75,7 @@ class Components:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
-        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
+        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account, devices)
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
         self._settings = settings
         self._pool_controller: NodePoolController | None = None
