@@ -94,11 +94,11 @@ class _WrittenEvent(Struct):
 
 
 def _get_or_create(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
-    found = cache[key]
-    if found is None:
-        found = make()
-        cache.keep(key, found)
-    return found
+    cached = cache[key]
+    if cached is None:
+        cached = make()
+        cache.keep(key, cached)
+    return cached
 
 
 class Broadcaster(EventWriter[Event]):

@@ -90,13 +90,13 @@ class Containers:
 
     def files_of(self, container_id: str) -> ContainerFiles:
         """Return the files of a container; callers that run something in the container change them."""
-        found = self._files.pop(container_id, None)
-        if found is None:
-            found = ContainerFiles()
+        files = self._files.pop(container_id, None)
+        if files is None:
+            files = ContainerFiles()
             if len(self._files) >= _MOST_WITH_FILES:
                 self._drop(next(iter(self._files)))
-        self._files[container_id] = found
-        return found
+        self._files[container_id] = files
+        return files
 
     def _drop(self, container_id: str) -> None:
         inside = self._files.pop(container_id, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.api.core.v1 import Node
@@ -44,9 +45,11 @@ def lease_seconds(nodes: int) -> int:
 
 
 class Heartbeats:
-    """Heartbeats of all nodes. Without `reports` something else reports the nodes' conditions."""
+    """Heartbeats of all nodes. While `reports` returns False, something else reports the nodes' conditions."""
 
-    def __init__(self, client: Client, node_objects: Informer[Node], nodes: NodeSet, *, reports: bool) -> None:
+    def __init__(
+        self, client: Client, node_objects: Informer[Node], nodes: NodeSet, *, reports: Callable[[], bool]
+    ) -> None:
         self._client = client
         self._node_objects = node_objects
         self._nodes = nodes
@@ -72,7 +75,7 @@ class Heartbeats:
     async def _register(self, node: SimulatedNode) -> None:
         """Create the Node object, or use the existing one. Raises StatusError, Unreachable."""
         obj = node.node()
-        if not self._reports:
+        if not self._reports():
             obj.status.conditions = []
         try:
             made = await self._client.create(NODES, obj)
@@ -88,11 +91,13 @@ class Heartbeats:
         await self._begin_lease(node)
 
     async def join(self, node: SimulatedNode, obj: Node) -> None:
-        """Complete a Node object that somebody else has created, and begin its heartbeats.
+        """Complete a Node object that somebody else has created, and begin its heartbeats unless it is unreachable.
 
         Raises StatusError, Unreachable.
         """
         node.has_pulled(name for image in obj.status.images for name in image.names or ())
+        if node.unreachable:
+            return
         if missing := _missing_in(obj, node):
             await self._client.patch_without_result(NODES, node.name, "", missing)
         await self._begin_lease(node)
@@ -174,7 +179,7 @@ class Heartbeats:
 
     async def _report(self, node: SimulatedNode, known: Node | None = None, *, uses_volumes: bool = True) -> None:
         """Write the node's status, unless something else reports it. `known` is its present object, if it was read."""
-        if not self._reports:
+        if not self._reports():
             return
         found = await self._client.get(NODES, node.name) if known is None else known
         status = to_plain(node.status(found.status.conditions))

@@ -91,8 +91,8 @@ class Clock(SteppedTime[asyncio.TimerHandle]):
         """
         if self._closed:
             raise RuntimeError("the clock is closed")
-        wanted = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        target = self._loop.time() + wanted.total_seconds()
+        span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        target = self._loop.time() + span.total_seconds()
         if self._begun != self._begun_at_rest:
             self._calm_since = self._loop.time()
         await self.settle()

@@ -252,9 +252,9 @@ class WorkQueue(Generic[K]):
 
 def _cancellation_error(error: asyncio.CancelledError) -> RuntimeError:
     """Return an error for the log that is caused by the cancellation."""
-    found = RuntimeError("an awaited task has been cancelled")
-    found.__cause__ = error
-    return found
+    runtime_error = RuntimeError("an awaited task has been cancelled")
+    runtime_error.__cause__ = error
+    return runtime_error
 
 
 def _log(name: str, key: object, error: Exception) -> None:

@@ -145,10 +145,10 @@ class ResourceQuotaController(Controller[Key]):
         if quota is None:
             return
         started = time.perf_counter()
-        found, unknown = await self._measure_usage(quota)
+        usage, unknown = await self._measure_usage(quota)
         hard = quota.spec.hard
         used = {name: text for name, text in quota.status.used.items() if name in hard}
-        used |= {name: str(amount) for name, amount in found.items()}
+        used |= {name: str(amount) for name, amount in usage.items()}
         if not (_equal(hard, quota.status.hard) and _equal(used, quota.status.used)):
             changed = deep_copy(quota)
             changed.status = ResourceQuotaStatus(hard=dict(hard), used=used)
@@ -164,8 +164,8 @@ class ResourceQuotaController(Controller[Key]):
         total: Amounts = {}
         for each in self._measured.values():
             if matching := each.measure.matching(names):
-                found = await each.used(matching, namespace, scopes)
-                for name, amount in found.items():
+                used = await each.used(matching, namespace, scopes)
+                for name, amount in used.items():
                     total[name] = total.get(name, ZERO) + amount
         unknown = ""
         for measure, objects in self._counted_resources():

@@ -236,8 +236,8 @@ class _Command:
                 if is_first:
                     raise _NotFound(name)
             case Resolve(name):
-                found = await resolve_name(self._target.kubelet.client, self._target.pod.metadata.namespace, name)
-                return found.encode() if found else None
+                address = await resolve_name(self._target.kubelet.client, self._target.pod.metadata.namespace, name)
+                return address.encode() if address else None
             case Kill(signal):
                 status = self._target.status
                 if status is not None:
