@@ -73,3 +73,14 @@ def test_a_change_gives_the_whole_pool_a_new_generation_and_leaves_others() -> N
     assert [each.metadata.name for each in due.created] == ["n-gpu.example.com-2"]
     assert {each.spec.pool.generation for each in (*due.updated, *due.created)} == {5}
     assert changes([], before).deleted == before
+
+
+def test_the_server_may_complete_what_it_stores() -> None:
+    tainted = DeviceSet("d", [Device(name="x", taints=[DeviceTaint(key="k", effect="NoSchedule")])])
+    (stored,) = published(of(tainted))
+    (device,) = stored.spec.devices or ()
+    complete = replace(device, taints=[replace(device.taints[0], time_added="2026-01-01T00:00:00Z")])
+    stored = replace(stored, spec=replace(stored.spec, devices=[complete]))
+    due = changes(of(tainted), [stored])
+    assert (due.created, due.updated, due.deleted) == ([], [], [])
+    assert len(changes(of(replace(tainted, count=1)), [stored]).updated) == 1

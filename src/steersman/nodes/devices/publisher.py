@@ -89,7 +89,7 @@ class SlicePublisher:
 
 def _node_of(piece: ResourceSlice) -> Iterable[str]:
     name = piece.spec.node_name
-    return (name,) if name and piece.metadata.labels.get(SIMULATED) == "true" else ()
+    return (name,) if name and SIMULATED in piece.metadata.labels else ()
 
 
 def _failed(name: str, error: Exception) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -11,13 +12,15 @@ from msgspec.structs import replace
 from steersman.api.core.v1 import Node
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.api.resource.v1 import CounterSet, Device, ResourcePool, ResourceSlice, ResourceSliceSpec
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import Selector
 
 T = TypeVar("T")
 
 SIMULATED: Final = "simulation.steersman.dev/devices"
-"""Label of the slices that simulated drivers publish."""
+"""Label of the slices that simulated drivers publish: a digest of the published devices."""
+_DIGITS: Final = 32
 _MOST_IN_SLICE: Final = 128
 """Devices in a slice."""
 _MOST_DETAILED: Final = 64
@@ -69,8 +72,14 @@ def _slices(node: Node, driver: str, sets: Sequence[DeviceSet]) -> Iterator[Reso
     for number, spec in enumerate(parts):
         spec.driver, spec.node_name = driver, name
         spec.pool = ResourcePool(name=name, resource_slice_count=len(parts))
-        metadata = ObjectMeta(name=f"{name}-{driver}-{number}", labels={SIMULATED: "true"}, owner_references=[owner])
+        metadata = ObjectMeta(
+            name=f"{name}-{driver}-{number}", labels={SIMULATED: _digest(spec)}, owner_references=[owner]
+        )
         yield ResourceSlice(metadata=metadata, spec=spec)
+
+
+def _digest(spec: ResourceSliceSpec) -> str:
+    return sha256(encode(spec)).hexdigest()[:_DIGITS]
 
 
 def _parts(items: Sequence[T], most: int) -> Iterator[list[T]]:
@@ -118,12 +127,12 @@ def changes(wanted: Sequence[ResourceSlice], published: Sequence[ResourceSlice])
         if before is None:
             created.append(replace(each, spec=spec))
         else:
-            updated.append(replace(before, spec=spec))
+            own = {**before.metadata.labels, SIMULATED: each.metadata.labels[SIMULATED]}
+            updated.append(replace(before, metadata=replace(before.metadata, labels=own), spec=spec))
     return SliceChanges(created, updated, deleted)
 
 
 def _is_published(piece: ResourceSlice, known: Mapping[str, ResourceSlice]) -> bool:
     before = known.get(piece.metadata.name)
-    if before is None or before.spec.pool.resource_slice_count != piece.spec.pool.resource_slice_count:
-        return False
-    return replace(before.spec, pool=piece.spec.pool) == piece.spec
+    # Only digests are compared, as the server completes what it stores, such as the times of taints.
+    return before is not None and before.metadata.labels.get(SIMULATED) == piece.metadata.labels[SIMULATED]
