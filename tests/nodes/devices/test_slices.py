@@ -78,7 +78,7 @@ def test_a_change_gives_the_whole_pool_a_new_generation_and_leaves_others() -> N
 def test_the_server_may_complete_what_it_stores() -> None:
     tainted = DeviceSet("d", [Device(name="x", taints=[DeviceTaint(key="k", effect="NoSchedule")])])
     (stored,) = published(of(tainted))
-    (device,) = stored.spec.devices or ()
+    device = (stored.spec.devices or [])[0]
     complete = replace(device, taints=[replace(device.taints[0], time_added="2026-01-01T00:00:00Z")])
     stored = replace(stored, spec=replace(stored.spec, devices=[complete]))
     due = changes(of(tainted), [stored])
