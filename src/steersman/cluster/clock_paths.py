@@ -21,6 +21,7 @@ from steersman.server.server import Server
 PATH: Final = "/debug/clock"
 _LONGEST: Final = 1024
 """Bytes of a request's body."""
+_EXPECTED: Final = 'the body must be like {"speed": 60} or {"advance": "2h"}'
 _NANO: Final = 10**9
 
 
@@ -47,7 +48,9 @@ async def _answer(clock: ClusterClock, request: Request) -> Response:
             return error_response(request, request_entity_too_large(f"Request entity too large: limit is {_LONGEST}"))
         except BodyAborted as error:
             return error_response(request, bad_request(f"unable to read the request body: {error}"))
-        except (msgspec.DecodeError, DurationError, OutOfRange) as error:
+        except msgspec.DecodeError:
+            return error_response(request, bad_request(_EXPECTED))
+        except (DurationError, OutOfRange) as error:
             return error_response(request, bad_request(str(error)))
     elif request.method not in ("GET", "HEAD"):
         return error_response(request, method_not_allowed())
