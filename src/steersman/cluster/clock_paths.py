@@ -21,7 +21,6 @@ from steersman.server.server import Server
 PATH: Final = "/debug/clock"
 _LONGEST: Final = 1024
 """Bytes of a request's body."""
-_EXPECTED: Final = 'the body must be like {"speed": 60} or {"advance": "2h"}'
 _NANO: Final = 10**9
 
 
@@ -49,7 +48,8 @@ async def _answer(clock: ClusterClock, request: Request) -> Response:
         except BodyAborted as error:
             return error_response(request, bad_request(f"unable to read the request body: {error}"))
         except msgspec.DecodeError:
-            return error_response(request, bad_request(_EXPECTED))
+            fields = ", ".join(ClockChange.__struct_encode_fields__)
+            return error_response(request, bad_request(f"the body is no JSON object with the members {fields}"))
         except (DurationError, OutOfRange) as error:
             return error_response(request, bad_request(str(error)))
     elif request.method not in ("GET", "HEAD"):
