@@ -253,6 +253,7 @@ class Cluster:
             schedules=self._configuration.schedules,
             pools=self._has_pools,
             kwok=self._configuration if self._has_kwok else None,
+            devices=self._configuration.devices,
             faults=self._fault_objects,
         )
         try:

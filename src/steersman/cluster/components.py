@@ -12,6 +12,7 @@ from steersman.client.resources import NODES
 from steersman.cluster.configuration import Configuration
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
+from steersman.nodes.devices.slices import DeviceSets
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.kwok.pod_objects import PodObjects
 from steersman.nodes.kwok.usage import KwokUsage
@@ -67,6 +68,7 @@ class Components:
         schedules: bool,
         pools: bool = False,
         kwok: Configuration | None = None,
+        devices: DeviceSets | None = None,
         faults: FaultSet | None = None,
     ) -> None:
         manager = ControllerManager(
@@ -85,7 +87,7 @@ class Components:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
-        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
+        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account, devices)
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
         self._stage_objects: StageObjects | None = None
         self._usages = servers.containers.usages
