@@ -98,7 +98,7 @@ $(SUPPLY)/pip-compile: pyproject.toml
 
 lock: $(SUPPLY)/pip-compile ## write requirements.lock anew: what runs the server, by hashes, at the versions of constraints.txt
 	$(SUPPLY)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--no-header --strip-extras --allow-unsafe --extra gzip --extra secretbox --extra stages --constraint constraints.txt --output-file requirements.lock pyproject.toml
+		--no-header --strip-extras --allow-unsafe --extra gzip --extra secretbox --constraint constraints.txt --output-file requirements.lock pyproject.toml
 
 sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materials (CycloneDX) of an installation of requirements.lock
 	rm -rf .venv-locked && $(PYTHON) -m venv --without-pip .venv-locked && mkdir -p dist

@@ -63,8 +63,8 @@ async def test_calls_go_over_one_connection(path: str) -> None:
         return message * 2
 
     async with serving(path, answer), channel_to(path) as (channel, ended):
-        found = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(50)))
-        assert found == [b"%d%d" % (n, n) for n in range(50)]
+        results = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(50)))
+        assert results == [b"%d%d" % (n, n) for n in range(50)]
         assert await channel.call(METHOD, b"", timeout=10) == b""
         assert ended == [(METHOD, "OK")] * 51
     assert len(peers) == 1
@@ -195,8 +195,8 @@ async def test_calls_wait_for_room_on_a_full_connection(path: str) -> None:
         return message
 
     async with serving(path, answer, max_concurrent_streams=2), channel_to(path) as (channel, _):
-        found = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(20)))
-    assert found == [b"%d" % n for n in range(20)]
+        results = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(20)))
+    assert results == [b"%d" % n for n in range(20)]
     assert most <= 2
 
 
