@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from threading import current_thread, main_thread
 from typing import Any
 
@@ -21,9 +21,8 @@ UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
 
 @pytest.fixture
-async def environment() -> AsyncIterator[Environment]:
-    async with Environment() as made:
-        yield made
+def environment(shared_environment: Environment) -> Environment:
+    return shared_environment
 
 
 @pytest.fixture
