@@ -268,7 +268,7 @@ def test_every_primitive_of_work_answers_a_question(documents: Documents) -> Non
 def test_every_dependency_is_explained_at_the_version_that_is_pinned(documents: Documents) -> None:
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     extras = PROJECT["project"]["optional-dependencies"]
-    optional = [each for extra in ("gzip", "secretbox", "stages", "tracing") for each in extras[extra]]
+    optional = [each for extra in ("gzip", "secretbox", "tracing") for each in extras[extra]]
     needed = [*PROJECT["project"]["dependencies"], *optional, *PROJECT["build-system"]["requires"][1:]]
     names = {re.split(r"[<>=~; ]", each)[0] for each in (*needed, *PROJECT["dependency-groups"]["dev"])}
     document = documents["dependencies"]

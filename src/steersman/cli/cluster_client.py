@@ -79,14 +79,14 @@ def kubeconfigs_of(target: Target) -> list[Path]:
 def run_with_client(target: Target, work: Callable[[Client], Coroutine[Any, Any, R]]) -> R:
     """Return the result of `work`, which gets a client of the chosen cluster; on an error print a line, exit with 1."""
     from steersman.client.client import Client
-    from steersman.client.over_tls import LONGEST_RESPONSE, TLSTransport
+    from steersman.client.over_tls import TLSTransport
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
 
     endpoint = endpoint_of(target)
 
     async def run() -> R:
-        client = Client(TLSTransport(endpoint, longest=LONGEST_RESPONSE), _MANAGER)
+        client = Client(TLSTransport(endpoint), _MANAGER)
         try:
             return await work(client)
         finally:

@@ -11,7 +11,7 @@ import msgspec
 
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource, Object
-from steersman.client.client import Client, Event
+from steersman.client.client import Client, Event, Pages
 from steersman.client.errors import is_expired, is_invalid
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
@@ -172,6 +172,10 @@ class Informer(Generic[O]):
         """Return the objects that have this value in an index."""
         return list(self._indexes[index].objects.get(value, {}).values())
 
+    def count_indexed(self, index: str, value: str) -> int:
+        """Return the number of objects that have this value in an index."""
+        return len(self._indexes[index].objects.get(value, ()))
+
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
 
@@ -245,23 +249,21 @@ class Informer(Generic[O]):
 
     async def _list_all(self) -> None:
         """Read a list of all objects, in pages, instead of the initial events of a watch."""
-        token = ""
-        while True:
+        pages = Pages(self.resource)
+        while pages.more:
             listed = await self._client.list(
                 self.resource,
                 self._namespace,
                 label_selector=self._label_selector,
                 field_selector=self._field_selector,
                 limit=_PAGE,
-                continue_token=token,
+                continue_token=pages.token,
             )
             async for obj in time_sliced(listed.items):
                 if self._size_limit is not None:
                     self._size_limit.count(Event("ADDED", obj, len(self.resource.encode(obj))))
                 self._apply_object(obj, gone=False)
-            token = listed.metadata.continue_
-            if not token:
-                break
+            pages.advance(listed.metadata.continue_)
         self._finish_initial_list()
         self._resource_version = listed.metadata.resource_version
 

@@ -20,6 +20,7 @@ from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
 from steersman.controllers.aggregated_servers import AggregatedServers
 from steersman.machinery.errors.status import StatusError
+from steersman.work import simulated_time
 from steersman.work.backoff import Backoff, Retries
 from steersman.work.upkeep import upkeep
 
@@ -115,7 +116,7 @@ class Monitors:
             was_all = is_all
             try:
                 with upkeep():
-                    async with asyncio.timeout(looks.next()):
+                    async with simulated_time.timeout(looks.next()):
                         await self._rediscover.wait()
             except TimeoutError:
                 continue

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.authentication.user import ANONYMOUS
+from steersman.authorization.attributes import Attributes
 from steersman.endpoints.request import Request
 from steersman.endpoints.spans import PROTOCOLS, TRACE_FIELDS, scope_of, storage_key
-from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.net.message import Peer
 from steersman.tracing.trace import COMPONENT, MAX_TEXT, StepKind, Trace, cut
@@ -83,6 +83,12 @@ class AnsweredRequest(Struct, gc=False):
         """The step of the request's handler."""
         return _HANDLERS.get(self.action.verb, _HANDLER) if self.action.resource else _HANDLER
 
+    @property
+    def attributes(self) -> Attributes | None:
+        """The attributes by which the request was authorized, without its selectors; None without a user."""
+        path = None if self.action.resource else self.path
+        return None if self.user is None else Attributes(self.user, self.action, path)
+
     def line(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that every reader sees, by name."""
         action, user = self.action, self.user
@@ -147,16 +153,14 @@ class AnsweredRequest(Struct, gc=False):
         return {}
 
 
-_NO_DETAILS: Final = Details()
+_NONE: Final = Details()
 
 
 def _about_user(user: UserInfo | None) -> dict[str, Any]:
     return {} if user is None else {"user": cut(user.name), "groups": cut(",".join(user.groups))}
 
 
-def answered(
-    fairness: Fairness | None, request: Request, code: int, size: int | None, reads_spans: bool
-) -> AnsweredRequest:
+def answered(request: Request, code: int, size: int | None, reads_spans: bool) -> AnsweredRequest:
     """Return the facts about an answered request. Every request passes here while traces are read: this code avoids
     calls where it can.
     """
@@ -184,17 +188,13 @@ def answered(
         flow,
         None if flow is None else request.ticket,
         request.verdict,
-        _details(fairness, request, action, reads_spans) if reads_spans or action.verb != "get" else _NO_DETAILS,
+        _details(request, action, reads_spans) if reads_spans or request.watchers or action.verb == "list" else _NONE,
     )
 
 
-def _details(fairness: Fairness | None, request: Request, action: Action, reads_spans: bool) -> Details:
-    verb = action.verb
-    watchers, limited = 0, False
-    if verb == "list":
-        limited = bool(request.http.query) and _is_limited(request)
-    elif fairness is not None and verb in _TOLD:
-        watchers = fairness.watches.interested(action)
+def _details(request: Request, action: Action, reads_spans: bool) -> Details:
+    verb, watchers = action.verb, request.watchers
+    limited = verb == "list" and bool(request.http.query) and _is_limited(request)
     if not reads_spans:
         return Details(watchers=watchers, is_limited=limited)
     http, headers = request.http, request.headers

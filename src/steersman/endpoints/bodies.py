@@ -92,12 +92,14 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     limit = scope.shared.max_body_bytes
     if request.account is not None and request.account.permit is not None and 0 < large_length(request) <= limit:
         _check_room(request)
-    try:
-        data = await request.http.body.read(limit)
-    except BodyTooLarge:
-        raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
-    except BodyAborted as error:
-        raise plain_internal(str(error)) from None
+    data = request.http.body.whole(limit)
+    if data is None:
+        try:
+            data = await request.http.body.read(limit)
+        except BodyTooLarge:
+            raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
+        except BodyAborted as error:
+            raise plain_internal(str(error)) from None
     scope.shared.metrics.received(request.action, len(data))
     if (recorder := current_recorder()) is not None:
         recorder.marks += ("limitedReadBody succeeded", monotonic(), {"len": len(data)})

@@ -15,6 +15,7 @@ from steersman.nodes.contents import Contents
 from steersman.nodes.context import ContainerExit, ContainerRecord
 from steersman.nodes.rehearsal import Printed
 from steersman.nodes.shell.effects import World, bytes_of_file
+from steersman.nodes.usage import Usages
 
 _MOST_WRITTEN: Final = 64 << 20
 """Bytes of written files that are kept for the containers of one namespace."""
@@ -75,6 +76,8 @@ class Containers:
         self.contents: Final = Contents(lambda container_id: self.files_of(container_id).files)
         self.shares: Final = self.contents.shares
         """CPU time and memory of programs in containers, by namespace."""
+        self.usages: Final = Usages()
+        """CPU and memory that containers use."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """Record that the container's process has ended, and sync its pod."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from steersman.client.api_resource import APIResource
-from steersman.client.client import MAX_PAGES, Client, decoded, too_many_pages
+from steersman.client.client import Client, Pages, decoded
 from steersman.client.discovery import DiscoveredResource
 from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import StatusError
@@ -102,19 +102,15 @@ async def _objects(
 ) -> dict[tuple[str, str], tuple[str, msgspec.Raw]]:
     """Return version and encoded object by namespace and name, as of a revision."""
     found: dict[tuple[str, str], tuple[str, msgspec.Raw]] = {}
-    token = ""
-    for _ in range(MAX_PAGES):
-        query: dict[str, object] = (
-            {"limit": _PAGE, "continue": token} if token else {"limit": _PAGE, "resourceVersion": revision}
-        )
-        if not token:
-            query["resourceVersionMatch"] = "Exact"
+    pages = Pages(resource)
+    query: dict[str, object] = {"limit": _PAGE, "resourceVersion": revision, "resourceVersionMatch": "Exact"}
+    while pages.more:
         data = await client.request("GET", f"{resource.path(namespace)}?{urlencode(query)}")
         objects, token = await decoded(_page, data)
         found |= objects
-        if not token:
-            return found
-    raise too_many_pages(resource)
+        pages.advance(token)
+        query = {"limit": _PAGE, "continue": token}
+    return found
 
 
 def _page(data: bytes) -> tuple[dict[tuple[str, str], tuple[str, msgspec.Raw]], str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from steersman.api.autoscaling.v2 import CrossVersionObjectReference
 from steersman.client.client import Client
+from steersman.client.discovery import api_groups
 from steersman.client.metrics_types import (
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
@@ -31,6 +31,7 @@ from steersman.machinery.errors.status import CAUSE_UNEXPECTED_SERVER_RESPONSE, 
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
+from steersman.work import simulated_time
 from steersman.work.yielding import time_sliced
 
 _MINUTE: Final = 60.0
@@ -133,15 +134,13 @@ class MetricsClient:
 
     async def _custom_version(self) -> str:
         """Return the server's preferred version of custom metrics among the known versions."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         if self._version is not None and now - self._version[0] < _VERSION_GOOD_FOR:
             return self._version[1]
-        groups: list[dict[str, Any]] = (await self._client.get_plain("/apis")).get("groups") or []
-        api_group = next((each for each in groups if each.get("name") == CUSTOM_METRICS), None)
+        api_group = next((each for each in await api_groups(self._client) if each.name == CUSTOM_METRICS), None)
         if api_group is None:
             raise NoProposal(f"no custom metrics API ({CUSTOM_METRICS}) registered")
-        served = (api_group.get("preferredVersion") or {}, *(api_group.get("versions") or ()))
-        versions = [each.get("version") for each in served]
+        versions = [each.version for each in (api_group.preferred_version, *(api_group.versions or ()))]
         version: str | None = next((each for each in versions if each in _KNOWN_VERSIONS), None)
         if version is None:
             raise NoProposal("no known available metric versions found")

@@ -5,11 +5,12 @@ Follows pkg/controller controller_utils.go.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct, field
+
+from steersman.work import simulated_time
 
 K = TypeVar("K", bound=Hashable)
 
@@ -37,11 +38,11 @@ class Expectations(Generic[K]):
         expected = self._expected.get(key)
         if expected is None or (expected.creations <= 0 and not expected.deletions):
             return True
-        return asyncio.get_running_loop().time() - expected.at > TIMEOUT
+        return simulated_time.time() - expected.at > TIMEOUT
 
     def expect(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
         """Replace the expectations of a key."""
-        self._expected[key] = _Expected(asyncio.get_running_loop().time(), creations, set(deletions))
+        self._expected[key] = _Expected(simulated_time.time(), creations, set(deletions))
 
     def add(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
         """Add to the expectations of a key."""
