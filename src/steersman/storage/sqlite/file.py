@@ -94,7 +94,7 @@ class FileLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip(" \n")
             os.close(descriptor)
             raise StorageLocked(f"{path} is in use by another process ({holder or 'unknown'})") from None
         except BaseException:
