@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from steersman.machinery.private_files import read_bounded, write_whole
+from steersman.machinery.private_files import read_own, write_whole
 
 _NAME: Final = "opened.json"
 
@@ -24,7 +24,7 @@ class Note(msgspec.Struct, rename="camel", kw_only=True):
 def read_note(folder: Path) -> Note | None:
     """Return the note in a data folder, None without one. Raises OSError."""
     try:
-        return msgspec.json.decode(read_bounded(folder / _NAME), type=Note)
+        return msgspec.json.decode(read_own(folder / _NAME), type=Note)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
