@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from steersman.machinery.private_files import read_own, write_whole
+from steersman.machinery.private_files import check_own, read_own, write_whole
 
 _NAME: Final = "opened.json"
 
@@ -22,7 +22,8 @@ class Note(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def read_note(folder: Path) -> Note | None:
-    """Return the note in a data folder, None without one. Raises OSError."""
+    """Return the note in a data folder, None without one. Raises OSError, also for a link."""
+    check_own(folder / _NAME)
     try:
         return msgspec.json.decode(read_own(folder / _NAME), type=Note)
     except FileNotFoundError:
