@@ -225,14 +225,14 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=20, metavar="A_SECOND")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--pods", type=int, default=500)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="steersman-churn-") as name:
         folder = Path(name)
         (policy := folder / "policy.json").write_text(json.dumps(_AUDITED))
         log = folder / "audit.log"
         flags = [f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--event-ttl=1m0s"]
         with ServerProcess(folder / "data", *flags, verb="up") as server:
-            wrong = run(server, given.nodes, given.rate, given.minutes, given.pods)
+            wrong = run(server, options.nodes, options.rate, options.minutes, options.pods)
             late = list(late_writes(events_of(log)))
             errors = server.errors.read_text()
     for each in late[:20]:

@@ -39,8 +39,8 @@ def program(name: str) -> Path:
 
 def karpenter_module() -> Path:
     """Return the folder of Karpenter's module, after downloading it if needed. Raises NoProgram."""
-    told = json.loads(_go("mod", "download", "-json", KARPENTER, folder=Path.home()))
-    return Path(told["Dir"])
+    document = json.loads(_go("mod", "download", "-json", KARPENTER, folder=Path.home()))
+    return Path(document["Dir"])
 
 
 def definitions() -> list[Path]:
