@@ -30,6 +30,8 @@ export interface Options {
   readonly type?: string;
   readonly body?: string;
   readonly signal?: AbortSignal;
+  /** Called with the header fields of an answer. */
+  readonly seen?: (headers: Headers) => void;
 }
 
 /** Send a request to a path of the API server and return the decoded answer. Throws ApiError. */
@@ -54,6 +56,7 @@ export async function request<T>(path: string, options: Options = {}): Promise<T
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError({ code: 0, reason: "Unreachable", message: "steersman inspect does not answer" });
   }
+  options.seen?.(answer.headers);
   const text = await answer.text();
   if (!answer.ok) throw new ApiError(statusOf(answer.status, text));
   return JSON.parse(text) as T;
