@@ -70,10 +70,10 @@ def kubeconfigs_of(target: Target) -> list[Path]:
             return [own_file(folder)]
         if target.data_dir is not None:
             fail(f"no cluster or server is running in {folder}")
-    found = [each for each in files_of_kubectl() if each.exists()]
-    if not found:
+    kubeconfigs = [each for each in files_of_kubectl() if each.exists()]
+    if not kubeconfigs:
         fail(f"no cluster is running in {default_data_dir()}, and there is no kubeconfig: use --kubeconfig")
-    return found
+    return kubeconfigs
 
 
 def run_with_client(target: Target, work: Callable[[Client], Coroutine[Any, Any, R]]) -> R:

@@ -77,6 +77,13 @@ class Client:
         """Return a client on the same connections with its own limit of concurrent requests."""
         return Client(self._transport, self.manager)
 
+    def impersonating(self, user: str) -> Client:
+        """Return a client on the same connections whose requests are made in the name of another user."""
+        client = Client(self._transport, self.manager)
+        client._fields = (*self._fields, ("impersonate-user", user))
+        client._permits = self._permits
+        return client
+
     async def aclose(self) -> None:
         """Close the connections that are kept open."""
         await self._transport.aclose()

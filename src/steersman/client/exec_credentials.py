@@ -93,18 +93,18 @@ class ExecCredentials:
     async def current(self) -> Credential:
         """Return valid credentials, from a run of the plugin if there are none. Raises PluginError."""
         async with self._running:
-            found = self._credential
-            if found is None or not found.is_valid:
-                found = self._credential = await self._run()
-            return found
+            credential = self._credential
+            if credential is None or not credential.is_valid:
+                credential = self._credential = await self._run()
+            return credential
 
     async def renewed(self, refused: Credential) -> Credential:
         """Return other credentials than those that the server has refused. Raises PluginError."""
         async with self._running:
-            found = self._credential
-            if found is None or found is refused or not found.is_valid:
-                found = self._credential = await self._run()
-            return found
+            credential = self._credential
+            if credential is None or credential is refused or not credential.is_valid:
+                credential = self._credential = await self._run()
+            return credential
 
     async def _run(self) -> Credential:
         is_interactive = self._is_interactive()

@@ -134,15 +134,15 @@ async def _differing(
         if old is not None and new is not None and old[0] == new[0]:
             continue
         kind = "ADDED" if old is None else "REMOVED" if new is None else "CHANGED"
-        found = ObjectChange(kind, str(resource.group_resource), resource.kind, key[0], key[1])
+        object_change = ObjectChange(kind, str(resource.group_resource), resource.kind, key[0], key[1])
         if old is not None and new is not None:
             values = [await decoded(decode_plain, bytes(each)) for each in (old[1], new[1])]
             shown = changes_of(values[0], values[1], hides=hides)
-            found.changes = [each for each in shown["changes"] if noise or not _is_heartbeat(each["path"])]
-            found.more = shown.get("moreChanges", 0)
-            if not found.changes and not found.more:
+            object_change.changes = [each for each in shown["changes"] if noise or not _is_heartbeat(each["path"])]
+            object_change.more = shown.get("moreChanges", 0)
+            if not object_change.changes and not object_change.more:
                 continue
-        yield found
+        yield object_change
 
 
 def _is_heartbeat(path: str) -> bool:

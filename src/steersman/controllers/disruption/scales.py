@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from msgspec import Struct
@@ -24,6 +23,7 @@ from steersman.client.resources import (
 )
 from steersman.controllers.workloads.controller_ref import controller_of, resolve
 from steersman.machinery.errors.status import StatusError
+from steersman.work import simulated_time
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.work_queue import TryLater
 
@@ -63,15 +63,15 @@ class Scales:
         Raises StatusError, Unreachable, and TryLater if the kind has no scale.
         """
         group = owner.api_version.partition("/")[0] if "/" in owner.api_version else ""
-        found: _Workload | None = None
+        workload: _Workload | None = None
         if owner.kind == "ReplicationController" and not group:
-            found = resolve(self._replication_controllers, namespace, owner)
+            workload = resolve(self._replication_controllers, namespace, owner)
         elif owner.kind == "ReplicaSet" and group in _APPS:
-            found = self._of_replica_set(resolve(self._replica_sets, namespace, owner))
+            workload = self._of_replica_set(resolve(self._replica_sets, namespace, owner))
         elif owner.kind == "StatefulSet" and group == "apps":
-            found = resolve(self._stateful_sets, namespace, owner)
-        if found is not None:
-            return _scale(found)
+            workload = resolve(self._stateful_sets, namespace, owner)
+        if workload is not None:
+            return _scale(workload)
         return await self._request_scale(owner, group, namespace)
 
     def _of_replica_set(self, found: ReplicaSet | None) -> ReplicaSet | Deployment | None:
@@ -103,7 +103,7 @@ class Scales:
 
     async def _discover(self, api_version: str) -> _Discovery | None:
         """Return the discovery of a group version, cached for a short time; None if it is not served."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         cached = self._served[api_version]
         if cached is not None and now - cached.at < _KNOWN_FOR:
             return cached
@@ -118,9 +118,9 @@ class Scales:
             for each in resources
             if each.name.endswith("/scale") and each.kind == "Scale" and (each.group, each.version) in _SCALES
         )
-        found = _Discovery(now, plurals, scalable)
-        self._served.keep(api_version, found)
-        return found
+        discovery = _Discovery(now, plurals, scalable)
+        self._served.keep(api_version, discovery)
+        return discovery
 
 
 def _scale(found: _Workload) -> Scale:
