@@ -38,6 +38,7 @@ PLAYED = {
     "docs/envtest.md": READ,
     "docs/test-ci.md": READ,
     "docs/check.md": READ,
+    "docs/faults.md": READ,
     "docs/test-java-rust.md": READ,
     "docs/library.md": "tests/e2e/test_library_tutorial.py",
     "docs/custom-resources.md": READ,

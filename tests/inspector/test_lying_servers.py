@@ -80,7 +80,7 @@ SYNCED: Final = {
     "object": {"metadata": {"resourceVersion": "6", "annotations": {"k8s.io/initial-events-end": "true"}}},
 }
 SHARE: Final = 5
-"""Distance between the lies that a test tells; all of them would take seconds."""
+"""Number of lies of which a test tells one, as all of them take seconds."""
 ANSWERED: Final = (200, 400, 403, 404, 500, 502)
 
 
