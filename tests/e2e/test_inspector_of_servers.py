@@ -11,12 +11,23 @@ import pytest
 
 from steersman.testing import ServerProcess
 from steersman.testing.blocking_client import BlockingClient
+from tests.cli.lying_server import lying_server
 from tests.e2e.inspector_page import FrontProcess, missing
+from tests.inspector.test_lying_servers import DISCOVERY
 from tests.storage.etcd.process import EtcdProcess
 from tools.stored_values.servers import Reference, free_port, program
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "all is there")]
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+LIES = {
+    "a list": b"[]",
+    "nulls": b'{"items":null,"requests":null,"metadata":null,"columnDefinitions":null,"rows":null,"steps":null}',
+    "lists of nulls": b'{"items":[null],"requests":[null],"rows":[null],"columnDefinitions":[null],"metadata":{}}',
+    "numbers": b'{"items":[1],"requests":[1],"rows":[1],"metadata":{"resourceVersion":7,"name":5},"kind":5,"spec":"x"}',
+    "half an object": b'{"items":[{"metadata":null}],"requests":[{"id":5,"time":7}],"rows":[{"cells":null,"object":null}],'
+    b'"columnDefinitions":[{"name":5}],"steps":[{"name":5,"start":"x"}],"kind":"Pod","apiVersion":"v1","metadata":'
+    b'{"name":"x","managedFields":[null],"ownerReferences":[null],"labels":[1]},"status":{"conditions":[null]}}',
+}
 
 
 def found_on(kubeconfig: Path, folder: Path) -> dict[str, Any]:
@@ -58,6 +69,17 @@ def test_a_server_on_etcd(etcd: EtcdProcess, tmp_path: Path) -> None:
     assert {name for name, each in found.items() if each["shows"]} >= {"rates", "objects", "why", "requests", "time"}
     assert found["requests"]["words"] == ""
     assert "or etcd" in found["time"]["words"]
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_a_server_that_lies(lie: bytes, tmp_path: Path) -> None:
+    def answer(path: str) -> tuple[int, str, bytes]:
+        truths = {"/api": json.dumps(DISCOVERY).encode(), "/apis": b'{"items": []}'}
+        return 200, "application/json", truths.get(path.partition("?")[0], lie)
+
+    with lying_server(tmp_path, answer) as kubeconfig, FrontProcess(kubeconfig, tmp_path / "stderr") as front:
+        front.play("lying", tmp_path)
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
 @pytest.fixture
