@@ -13,7 +13,7 @@ from steersman.testing import ServerProcess
 from steersman.testing.blocking_client import BlockingClient
 from tests.cli.lying_server import lying_server
 from tests.e2e.inspector_page import FrontProcess, missing
-from tests.inspector.test_lying_servers import DISCOVERY
+from tests.lies import DISCOVERY
 from tests.storage.etcd.process import EtcdProcess
 from tools.stored_values.servers import Reference, free_port, program
 
