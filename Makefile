@@ -36,7 +36,7 @@ inspector: install ## build the page of `steersman inspect` from inspector/ (nee
 	cd inspector && npm ci --no-audit --no-fund --ignore-scripts && npm run build
 	$(BIN)/python -m tools.inspector_page write
 
-test: install ## the unit tests, in some minutes (JOBS=0 for one process, TESTS=tests/net for some)
+test: install ## the unit tests, in some minutes (JOBS=1 for one process, TESTS=tests/net for some)
 	$(BIN)/python -m tools.run_tests --jobs $(JOBS) -m "not slow" $(RUN) $(TESTS)
 
 test-all: install ## all tests, the slow ones too

@@ -112,6 +112,10 @@ def test_the_page_about_autoscalers(reader: Reads) -> None:
     reads.read(Document(ROOT / "docs" / "autoscalers.md"))
 
 
+def test_the_page_about_real_clusters(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "real-clusters.md"))
+
+
 def test_the_page_about_annotations(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "annotations.md"))
 
@@ -252,6 +256,10 @@ def test_the_page_about_java_and_rust(reader: Reads) -> None:
 
 def test_the_page_about_ci(reader: Reads) -> None:
     reader(INSTALLS).read(Document(ROOT / "docs" / "test-ci.md"))
+
+
+def test_the_page_about_checks(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "check.md"))
 
 
 @OPENSSL

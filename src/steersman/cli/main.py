@@ -27,9 +27,11 @@ _COMMANDS: Final = {
     "history": "history.command",
     "diff": "history.diff_command",
     "fork": "history.fork_command",
+    "import": "import_command:import_",
     "storage": "storage",
     "envtest": "envtest.command",
     "inspect": "inspect",
+    "check": "check",
     "crd": "crd",
     "completion": "completion",
 }

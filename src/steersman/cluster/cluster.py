@@ -19,11 +19,13 @@ from steersman.cluster.clock import ClusterClock
 from steersman.cluster.clock_file import ClockFile
 from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
-from steersman.cluster.configuration import Configuration
+from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.definitions import NotServed
 from steersman.cluster.definitions import install as install_definitions
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
+from steersman.cluster.opening.opening import prepare
+from steersman.cluster.opening.part import CannotOpen
 from steersman.cluster.scheduling_paths import install_scheduling_paths
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority
@@ -46,6 +48,7 @@ from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
 if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.transport import Address as NetworkAddress
     from steersman.net.client.transport import Way
     from steersman.nodes.stages.stage_set import Stages
@@ -76,16 +79,18 @@ class Cluster:
         configuration: Configuration | None = None,
         *,
         observe: Observe | None = None,
+        faults: FaultSet | None = None,
         owns_process: bool = False,
     ) -> None:
         """Create a cluster.
 
-        `observe` is called for every request. `owns_process` says that the process belongs to the cluster alone.
+        `observe` is called for every request, and `faults` happen to requests. `owns_process` says that the process
+        belongs to the cluster alone.
 
         Raises ValueError for unknown controllers; ConfigurationError for more nodes than addresses, and for manifests
         and stages that cannot be read.
         """
-        self._configuration = configuration or Configuration()
+        options, self._configuration, parts, self.notes = prepare(options, configuration or Configuration())
         self._nodes = self._configuration.simulated_nodes()
         self._stages = _stages(self._configuration)
         self._servers = NodeServers(
@@ -104,7 +109,9 @@ class Cluster:
             nearby=self._way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
+            faults=faults,
             owns_process=owns_process,
+            parts=parts,
         )
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()
@@ -137,9 +144,14 @@ class Cluster:
             self._running.push_async_callback(self._clock.stop)
         try:
             address = await self.plane.start()
+        except CannotOpen as error:
+            await self.stop()
+            raise ConfigurationError(str(error)) from None
         except BaseException:
             await self.stop()
             raise
+        for note in self.notes:
+            logger.warning("%s: %s", self._configuration.dump, note)
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_components)
         try:

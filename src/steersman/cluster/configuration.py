@@ -76,6 +76,10 @@ class Configuration:
     """Further documents of the file, which may be stages, too."""
     seed: int | None = None
     """Seed of random choices in stages; None for a different one each time."""
+    dump: Path | None = None
+    """Dump of a cluster with whose objects this one begins."""
+    pod_range: IPv4Network = PODS
+    """Addresses of pods on simulated nodes."""
     schedules: bool = True
     """True if the cluster has a scheduler."""
     pools: bool = False
@@ -149,20 +153,20 @@ class Configuration:
         names: set[str] = set()
         for group in self.nodes:
             template = _template(group, self.missing_images, self.unknown_programs)
-            if group.count < 0 or len(nodes) + group.count > MOST_NODES:
+            if group.count < 0 or len(nodes) + group.count > min(MOST_NODES, self.pod_range.num_addresses >> 8):
                 raise ConfigurationError(f"{group.count} nodes: from 0 to {MOST_NODES} can be simulated")
             for number in range(group.count):
                 name = f"{group.name}-{number}"
                 if name in names:
                     raise ConfigurationError(f"two nodes are called {name}")
                 names.add(name)
-                nodes.append(SimulatedNode(name, len(nodes), template, HOSTS, PODS))
+                nodes.append(SimulatedNode(name, len(nodes), template, HOSTS, self.pod_range))
         return nodes
 
     def node_set(self, nodes: Iterable[SimulatedNode]) -> NodeSet:
         """Return the set of `simulated_nodes`, which adopts nodes that are created through the API."""
         usual = NodeTemplate(missing_images=self.missing_images, unknown_programs=self.unknown_programs)
-        return NodeSet(nodes, Networks(HOSTS, PODS), adopts_all=self.manage_all_nodes, usual=usual)
+        return NodeSet(nodes, Networks(HOSTS, self.pod_range), adopts_all=self.manage_all_nodes, usual=usual)
 
 
 def _load(path: Path, found: _File) -> Load:

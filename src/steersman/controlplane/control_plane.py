@@ -74,6 +74,7 @@ from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from steersman.controlplane.workers.worker import Worker
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.transport import Nearby
     from steersman.storage.memory import MemoryStorage, Snapshot
 
@@ -146,13 +147,14 @@ class ControlPlane:
         nearby: Nearby | None = None,
         kubelets: Nearby | None = None,
         observe: Observe | None = None,
+        faults: FaultSet | None = None,
         worker: Worker | None = None,
         owns_process: bool = False,
         parts: Sequence[type[Part]] = PARTS,
     ) -> None:
         nesting.raise_recursion_limit()
         self.options = options
-        self.embedding = Embedding(nearby, kubelets, observe, worker, owns_process)
+        self.embedding = Embedding(nearby, kubelets, observe, faults, worker, owns_process)
         self._threads = WorkerThreads()
         self._issued = IssuedTokens(options.audiences)
         itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))

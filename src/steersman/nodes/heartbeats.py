@@ -91,11 +91,13 @@ class Heartbeats:
         await self._begin_lease(node)
 
     async def join(self, node: SimulatedNode, obj: Node) -> None:
-        """Complete a Node object that somebody else has created, and begin its heartbeats.
+        """Complete a Node object that somebody else has created, and begin its heartbeats unless it is unreachable.
 
         Raises StatusError, Unreachable.
         """
         node.has_pulled(name for image in obj.status.images for name in image.names or ())
+        if node.unreachable:
+            return
         if missing := _missing_in(obj, node):
             await self._client.patch_without_result(NODES, node.name, "", missing)
         await self._begin_lease(node)

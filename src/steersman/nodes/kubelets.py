@@ -36,7 +36,7 @@ from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pr
 from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.initial_world import initial_world, variables_of
 from steersman.nodes.needs import Needs, earliest
-from steersman.nodes.node_set import NodeSet
+from steersman.nodes.node_set import UNREACHABLE, NodeSet
 from steersman.nodes.pod_life import PodSyncResult, sync_pod, takes_long
 from steersman.nodes.pod_status import rejected
 from steersman.nodes.rehearsal import Unknown
@@ -222,7 +222,7 @@ class Kubelets(NodeHooks):
             return
         said, before = new.metadata.annotations, node.unreachable
         node.start_delay = duration_of(said.get(f"{PREFIX}start-delay", ""))
-        node.unreachable = said.get(f"{PREFIX}unreachable") == "true"
+        node.unreachable = said.get(UNREACHABLE) == "true"
         pressure, node.pressure = node.pressure, pressure_of(new)
         for condition in CONDITIONS:
             if (condition in pressure) != (condition in node.pressure):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -36,7 +36,7 @@ from steersman.machinery.values.conditions import time_condition
 from steersman.nodes.admission import Allocated
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.images import size_of
-from steersman.nodes.pod_ranges import PodRanges, range_of
+from steersman.nodes.pod_ranges import FURTHER, PodRanges, range_of
 from steersman.nodes.rehearsal import Unknown
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
@@ -115,6 +115,8 @@ class NodeTemplate:
     """Treatment of programs that are not simulated; None for the default of each container."""
     given_allocatable: Mapping[str, str] | None = None
     """Resources for pods; None for the whole capacity."""
+    given_info: NodeSystemInfo | None = None
+    """Facts about the machine in place of the usual ones; an empty text stands for the usual fact."""
     group: str = ""
     """Name of the nodes' group; "" for none, or for one that is not valid in a label."""
     owner: OwnerReference | None = None
@@ -129,14 +131,25 @@ class NodeTemplate:
 class SimulatedNode:
     """One simulated node. `number` determines its address and the range of its pods' addresses."""
 
-    def __init__(self, name: str, number: int, template: NodeTemplate, hosts: IPv4Network, pods: IPv4Network) -> None:
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        template: NodeTemplate,
+        hosts: IPv4Network,
+        pods: IPv4Network,
+        *,
+        address: str = "",
+    ) -> None:
+        """`address` is used in place of the one that the number implies."""
         self.name: Final = name
         self.number: Final = number
         self.template = template
-        self.address: Final = str(hosts[number + 2])
+        self.address: Final = address or str(hosts[number + 2])
         size = 24
         if pods.num_addresses >> 8 <= number:
             raise ValueError(f"{pods} has no range for node {number}")
+        self._network: Final = pods
         self.pod_cidr: Final = IPv4Network((int(pods.network_address) + (number << (32 - size)), size))
         self.uid = ""
         self.started_at: float = times.unix_now()
@@ -157,6 +170,8 @@ class SimulatedNode:
         """Allocator of ranges for more pods than the node's own range has addresses."""
         self._ranges = [int(self.pod_cidr.network_address) >> 8]
         """Numbers of the node's ranges of pod addresses; the own one comes first."""
+        self.outside: dict[str, SimulatedNode] = {}
+        """Nodes by the addresses of their pods that are not in their ranges; all nodes share it."""
         self._addresses: dict[Key, str] = {}
         self._taken: dict[str, Key] = {}
         self._next = 0
@@ -167,9 +182,13 @@ class SimulatedNode:
         """
         found = self._addresses.get(pod)
         if found is None:
-            found = known if self._is_own(known) and self._taken.get(known, pod) == pod else self._free()
+            is_outside = self._is_of_another_network(known)
+            kept = (is_outside or self._is_own(known)) and self._taken.get(known, pod) == pod
+            found = known if kept else self._free()
             self._addresses[pod] = found
             self._taken[found] = pod
+            if kept and is_outside:
+                self.outside[known] = self
         return found
 
     def _is_own(self, address: str) -> bool:
@@ -179,11 +198,21 @@ class SimulatedNode:
             self._add_range(self.further_ranges.keep(self, address))
         return number in self._ranges
 
+    def _is_of_another_network(self, address: str) -> bool:
+        """Return True if an address is in no network of simulated pods, such as that of an imported pod."""
+        try:
+            found = IPv4Address(address)
+        except AddressValueError:
+            return bool(address)
+        return found not in self._network and found not in FURTHER
+
     def release(self, pod: Key) -> None:
         """Free the address of a pod."""
         found = self._addresses.pop(pod, None)
         if found is not None and self._taken.get(found) == pod:
             del self._taken[found]
+            if self.outside.get(found) is self:
+                del self.outside[found]
 
     def has_pulled(self, names: Iterable[str]) -> None:
         """Add images to the node, and evict the least recently used ones beyond the bound."""
@@ -311,17 +340,22 @@ class SimulatedNode:
                 NodeAddress(type="Hostname", address=self.name),
             ],
             daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=template.kubelet_port)),
-            node_info=NodeSystemInfo(
-                machine_id=self._machine_id,
-                system_uuid=machine,
-                boot_id=machine,
-                kernel_version="6.12.0",
-                os_image=OS_IMAGE,
-                container_runtime_version="containerd://2.1.0",
-                kubelet_version=template.kubelet_version,
-                operating_system="linux",
-                architecture=template.architecture,
-            ),
+            node_info=self._info(machine),
+        )
+
+    def _info(self, machine: str) -> NodeSystemInfo:
+        template, given = self.template, self.template.given_info or NodeSystemInfo()
+        return NodeSystemInfo(
+            machine_id=given.machine_id or self._machine_id,
+            system_uuid=given.system_uuid or machine,
+            boot_id=given.boot_id or machine,
+            kernel_version=given.kernel_version or "6.12.0",
+            os_image=given.os_image or OS_IMAGE,
+            container_runtime_version=given.container_runtime_version or "containerd://2.1.0",
+            kubelet_version=template.kubelet_version,
+            kube_proxy_version=given.kube_proxy_version,
+            operating_system=given.operating_system or "linux",
+            architecture=template.architecture,
         )
 
     def _condition(self, good: tuple[str, str, str, str]) -> tuple[str, str, str, str]:

@@ -125,6 +125,7 @@ class GenericServer(Part):
             profiling=options.profiling,
             mapper=common.mapper,
             observe=self.embedding.observe,
+            faults=self.embedding.faults,
             records_origins=self.opened.storage.keeps_records,
             registry=common.registry,
             executor=common.executor,

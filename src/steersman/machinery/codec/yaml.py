@@ -96,9 +96,27 @@ def load_all(data: bytes, *, most_values: int = MAX_VALUES) -> list[Any]:
     Raises YAMLError, with the line of the error, for malformed text, a repeated key in a mapping, too many values, and
     nesting beyond the recursion limit.
     """
+    values = []
+    for each in located_documents(data, most_values=most_values):
+        if each.repeated:
+            raise YAMLError(each.repeated[0])
+        values.append(each.value)
+    return values
+
+
+class LocatedDocument(NamedTuple):
+    """A document as JSON value, the line on which it begins (from 1), and messages about its repeated keys."""
+
+    value: Any
+    line: int
+    repeated: list[str]
+
+
+def located_documents(data: bytes, *, most_values: int = MAX_VALUES) -> Iterator[LocatedDocument]:
+    """Yield all documents. Raises YAMLError as `load_all`, but not for repeated keys."""
     try:
-        reader = _Reader(_PARSER(data.decode()), "", most_values)
-        return list(map(json_value, reader.documents()))
+        for each in _Reader(_PARSER(data.decode()), "", most_values).documents():
+            yield each._replace(value=json_value(each.value))
     except UnicodeDecodeError as error:
         raise YAMLError(f"line {_line(data, error.start)}: the text is not UTF-8") from None
     except pyyaml.reader.ReaderError as error:
@@ -174,14 +192,15 @@ class _Reader:
         self._next()
         return value
 
-    def documents(self) -> Iterator[Any]:
-        """Yield the values of all documents. Raises YAMLError, also for a repeated key."""
+    def documents(self) -> Iterator[LocatedDocument]:
+        """Yield all documents. Raises YAMLError."""
         while not isinstance(event := self._next(), pyyaml.StreamEndEvent):
             if isinstance(event, pyyaml.DocumentStartEvent):
                 self._anchors.clear()
-                yield self._value(self._next())
-                if self.repeated:
-                    raise YAMLError(self.repeated[0])
+                self.repeated = []
+                root = self._next()
+                line = root.start_mark.line + 1
+                yield LocatedDocument(self._value(root), line, self.repeated)
 
     def _value(self, event: Any) -> Any:
         if isinstance(event, pyyaml.AliasEvent):

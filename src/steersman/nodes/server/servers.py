@@ -64,6 +64,8 @@ class NodeServers:
         self._nodes: dict[str, SimulatedNode] = {}
         self._by_range: dict[int, SimulatedNode] = {}
         self._further_ranges: PodRanges[SimulatedNode] = PodRanges()
+        self._outside: dict[str, SimulatedNode] = {}
+        """Nodes by the addresses of their pods that are not in their ranges."""
         for each in nodes:
             self.add(each)
         self._serves_local = serves_local
@@ -98,6 +100,7 @@ class NodeServers:
         self._nodes[node.address] = node
         self._by_range[int(node.pod_cidr.network_address) >> 8] = node
         node.further_ranges = self._further_ranges
+        node.outside = self._outside
 
     def remove(self, node: SimulatedNode) -> None:
         """Stop responding for a node, unless another node has its addresses by now, and delete its files."""
@@ -135,6 +138,8 @@ class NodeServers:
         return self._accepted_by(self._server, node.address, port)
 
     def _node_of_pod(self, host: str) -> SimulatedNode | None:
+        if (outside := self._outside.get(host)) is not None:
+            return outside
         number = range_of(host)
         if number is None:
             return None
