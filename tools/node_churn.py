@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -235,6 +236,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--pods", type=int, default=500)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster ends with it
     with tempfile.TemporaryDirectory(prefix="steersman-churn-") as name:
         folder = Path(name)
         (policy := folder / "policy.json").write_text(json.dumps(_AUDITED))
