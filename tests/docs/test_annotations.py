@@ -9,7 +9,7 @@ from steersman.net.ascii import lower
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.context import LIVENESS, READINESS, STARTUP
 from steersman.nodes.eviction import CONDITIONS
-from steersman.nodes.node_set import OF_KWOK, SIMULATED
+from steersman.nodes.node_set import OF_KWOK, SIMULATED, UNREACHABLE
 from steersman.nodes.server.servers import WEBHOOKS
 from steersman.nodes.simulated_node import GROUP
 from steersman.nodes.usage import RESOURCES
@@ -47,7 +47,7 @@ def test_annotations_of_pods_and_other_objects_are_those_that_are_read() -> None
 
 def test_annotations_of_nodes_are_those_that_are_read() -> None:
     names = {*_OTHERS.findall(SOURCES), *CONDITIONS.values()}
-    known = {OF_KWOK: "Node", SIMULATED: "Node", GROUP: "Node"}
+    known = {OF_KWOK: "Node", SIMULATED: "Node", UNREACHABLE: "Node", GROUP: "Node"}
     known |= dict.fromkeys((FAILS_AFTER, INTERRUPTED_AFTER), "Node of a pool")
     assert documented("Nodes") == {**known, **{PREFIX + name: "Node" for name in names}}
 

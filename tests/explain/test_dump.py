@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from steersman.client.resources import CONFIG_MAPS
-from steersman.explain.dump import MOST_BYTES, DumpError, load_dump
+from steersman.dumps.errors import DumpError
+from steersman.dumps.reading import MOST_BYTES
+from steersman.explain.dump import load_dump
 
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
 
@@ -54,7 +56,7 @@ def test_too_large_dumps_are_refused_before_they_are_decoded(tmp_path: Path) -> 
     with file.open("wb") as out:
         out.write(b"{")
         out.truncate(MOST_BYTES + 2)
-    with pytest.raises(DumpError, match="at most 256 MiB"):
+    with pytest.raises(DumpError, match="at most 512 MiB"):
         load_dump(file)
     with file.open("r+b") as out:
         out.write(b"a")

@@ -11,7 +11,10 @@ from steersman.work.no_collections import no_collections
 
 
 class LazyCommands(MutableMapping[str, click.Command]):
-    """Mapping of names to commands; each command is imported from a module of `package` at its first access."""
+    """Mapping of names to commands; each command is imported from a module of `package` at its first access.
+
+    A module's command has the name of the mapping, unless another attribute follows after a colon.
+    """
 
     def __init__(self, package: str, modules: Mapping[str, str]) -> None:
         self._package = package
@@ -22,8 +25,9 @@ class LazyCommands(MutableMapping[str, click.Command]):
         if name in self._added:
             return self._added[name]
         with no_collections():
+            module, _, attribute = self._modules[name].partition(":")
             found: click.Command = getattr(
-                import_module(f"{self._package}.{self._modules[name]}"), name.replace("-", "_")
+                import_module(f"{self._package}.{module}"), attribute or name.replace("-", "_")
             )
         return found
 

@@ -54,7 +54,8 @@ def what_if(
     The scheduler decides them one after the other on a copy of the cluster: pods, and those of Deployments, ReplicaSets,
     StatefulSets, DaemonSets and Jobs. Nodes, claims and classes in the manifests count as if they existed.
     """
-    from steersman.explain.dump import DumpError, load_dump
+    from steersman.dumps.errors import DumpError
+    from steersman.explain.dump import load_dump
     from steersman.explain.what_if.plan import encoded, plan
     from steersman.explain.what_if.pods import TooManyPods
 

@@ -128,7 +128,8 @@ async def _explain(world: World, kind: str, name: str, namespace: str) -> Explan
 
 def in_world(target: Target, dump: Path | None, work: Callable[[World], Coroutine[Any, Any, R]]) -> R:
     """Return the result of `work` on a dump, or on the cluster of `target`; on an error print a line, exit with 1."""
-    from steersman.explain.dump import DumpError, load_dump
+    from steersman.dumps.errors import DumpError
+    from steersman.explain.dump import load_dump
     from steersman.explain.explainers import NotFound
     from steersman.explain.kind_names import UnknownKind
     from steersman.explain.world import LiveWorld, Unreadable

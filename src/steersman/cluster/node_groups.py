@@ -13,7 +13,7 @@ from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.eviction import CONDITIONS
-from steersman.nodes.node_set import SIMULATED
+from steersman.nodes.node_set import SIMULATED, UNREACHABLE
 from steersman.nodes.simulated_node import GROUP
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -22,7 +22,7 @@ _OF_CONTROLLERS: Final = "node.kubernetes.io/"
 _OF_ONE_NODE: Final = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
-        f"{PREFIX}unreachable",
+        UNREACHABLE,
         *(PREFIX + name for name in CONDITIONS.values()),
     }
 )

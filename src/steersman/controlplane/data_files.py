@@ -19,6 +19,7 @@ FILES: Final = (
     "admin.key",
     "admin.crt",
     "certificates.json",
+    "clock.json",
     "admin.kubeconfig",
     "up.pid",
     "up.log",
@@ -26,6 +27,7 @@ FILES: Final = (
     "etcd.claim",
     "cluster-authorities.crt",
     "definitions.json",
+    "opened.json",
 )
 """Names of all other files. Files that accompany FILE have names that begin with it."""
 

@@ -76,7 +76,8 @@ class Explanations:
 
     async def plan(self, manifests: bytes, namespace: str) -> bytes:
         """Return the plan of manifests (`explain.what_if.plan.Plan`). Raises Refused, and Unreachable."""
-        from steersman.explain.dump import DumpError, read_manifests
+        from steersman.dumps.errors import DumpError
+        from steersman.explain.dump import read_manifests
         from steersman.explain.what_if.plan import plan
         from steersman.explain.what_if.pods import TooManyPods
 

@@ -10,6 +10,7 @@ from steersman.api.core.v1 import (
     ContainerState,
     ContainerStateWaiting,
     ContainerStatus,
+    Pod,
     PodStatus,
     VolumeMount,
     VolumeMountStatus,
@@ -78,6 +79,21 @@ def image_name(image: str) -> str:
 def digest(*parts: str) -> str:
     """Return a name for an image or a container: 64 hexadecimal digits."""
     return sha256("\0".join(parts).encode()).hexdigest()
+
+
+def container_id(uid: str, name: str, restarts: int) -> str:
+    """Return the ID of a container of a pod after a number of restarts."""
+    return f"containerd://{digest(uid, name, str(restarts))}"
+
+
+def is_of_other_kubelet(pod: Pod, status: ContainerStatus) -> bool:
+    """Return True for a running container that a kubelet of another cluster has started.
+
+    Only its status tells what it does: it runs, whatever its command would do here.
+    """
+    return status.state.running is not None and status.container_id != container_id(
+        pod.metadata.uid, status.name, status.restart_count
+    )
 
 
 def sandbox_id(uid: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError, ip_address
 from typing import Final, NamedTuple
 
 from steersman.api.core.v1 import Node
@@ -17,6 +17,8 @@ from steersman.nodes.simulated_node import CAPACITY, OS_IMAGE, NodeTemplate, Sim
 OF_KWOK: Final = "kwok.x-k8s.io/node"
 """Annotation by which kwok manages a node; its value is `fake`."""
 SIMULATED: Final = f"{PREFIX}simulated"
+UNREACHABLE: Final = f"{PREFIX}unreachable"
+"""Annotation of a node that neither reports nor answers while its value is `true`."""
 _NEEDED: Final = ("cpu", "memory", "pods")
 """Resources without which no pod fits on a node."""
 _POD_RANGE: Final = 24
@@ -83,6 +85,8 @@ class NodeSet(Mapping[str, SimulatedNode]):
         self._adopts_all = adopts_all
         self._without_asking = set(self._nodes)
         """Names of nodes that are simulated without an annotation."""
+        self._own_addresses: set[str] = set()
+        """Addresses that nodes brought along."""
         self._free = NumberAllocator(each.number for each in self._nodes.values())
 
     def __getitem__(self, name: str) -> SimulatedNode:
@@ -118,9 +122,15 @@ class NodeSet(Mapping[str, SimulatedNode]):
         number = self._networks.number_of(node)
         if number is None or number not in self._free:
             number = self._free.lowest()
-        found = SimulatedNode(node.metadata.name, number, template_of(node, self._usual), *self._networks)
+        address = self._own_address(node)
+        found = SimulatedNode(
+            node.metadata.name, number, template_of(node, self._usual), *self._networks, address=address
+        )
+        if address:
+            self._own_addresses.add(address)
         found.uid = node.metadata.uid
         found.ready_at = ready_at_of(node)
+        found.unreachable = node.metadata.annotations.get(UNREACHABLE) == "true"
         self._free.allocate(number)
         self._nodes[found.name] = found
         return found
@@ -142,6 +152,7 @@ class NodeSet(Mapping[str, SimulatedNode]):
             given_allocatable=found.given_allocatable,
             architecture=found.architecture,
             kubelet_version=found.kubelet_version,
+            given_info=found.given_info,
         )
 
     def leave(self, name: str) -> SimulatedNode | None:
@@ -149,7 +160,22 @@ class NodeSet(Mapping[str, SimulatedNode]):
         found = self._nodes.pop(name, None)
         if found is not None:
             self._free.release(found.number)
+            self._own_addresses.discard(found.address)
         return found
+
+    def _own_address(self, node: Node) -> str:
+        """Return the private address that a Node object had before, "" if it has none or another node has the same."""
+        assert self._networks is not None
+        for each in node.status.addresses:
+            if each.type != "InternalIP" or each.address in self._own_addresses:
+                continue
+            try:
+                found = ip_address(each.address)
+            except ValueError:
+                continue
+            if found.is_private and not (found.is_loopback or found.is_link_local or found.is_unspecified):
+                return "" if found in self._networks.hosts else each.address
+        return ""
 
 
 def template_of(node: Node, usual: NodeTemplate) -> NodeTemplate:
@@ -167,6 +193,7 @@ def template_of(node: Node, usual: NodeTemplate) -> NodeTemplate:
         given_allocatable=allocatable,
         architecture=said or labels.get("kubernetes.io/arch", "") or usual.architecture,
         kubelet_version=info.kubelet_version or usual.kubelet_version,
+        given_info=info,
     )
 
 

@@ -27,7 +27,7 @@ from steersman.nodes import restart_all
 from steersman.nodes.container import life
 from steersman.nodes.container.restarts import is_restarted
 from steersman.nodes.container.sync import ContainerSync, PodSync, status_time
-from steersman.nodes.container_status import aligned, all_statuses, never_started, wait
+from steersman.nodes.container_status import aligned, all_statuses, is_of_other_kubelet, never_started, wait
 from steersman.nodes.context import ContainerRecord, PodContext, PodEvent
 from steersman.nodes.dns import REASON, resolving_of
 from steersman.nodes.initial_world import has_long_texts
@@ -93,6 +93,21 @@ def sync_pod(pod: Pod, context: PodContext, now: float) -> PodSyncResult:
     return _PodLife(pod, context, now, deleting=deleting).run()
 
 
+def _goes_on_as_before(pod: Pod, status: PodStatus) -> bool:
+    """Return True if only details differ in the status of a pod that another kubelet has run.
+
+    Kubelets of other releases report other details: to write them for all pods at once would keep controllers busy.
+    """
+    before = pod.status
+    return (
+        any(is_of_other_kubelet(pod, each) for each in before.container_statuses)
+        and (before.phase, before.reason, before.pod_ip) == (status.phase, status.reason, status.pod_ip)
+        and list(all_statuses(before)) == list(all_statuses(status))
+        and {each.type: each.status for each in before.conditions}.items()
+        >= {each.type: each.status for each in status.conditions}.items()
+    )
+
+
 class _PodLife:
     """One sync of a pod that is not terminal."""
 
@@ -148,18 +163,22 @@ class _PodLife:
         if status.reason == "Evicted":
             put_disruption(pod, status, evicted, status_time(self._now))
         over = self._deleting and self._all_are_over()
-        return PodSyncResult(status, status != pod.status, sync.next_sync, over, sync.events, sync.records, sync.pulled)
+        changed = status != pod.status and not _goes_on_as_before(pod, status)
+        return PodSyncResult(
+            status if changed else pod.status, changed, sync.next_sync, over, sync.events, sync.records, sync.pulled
+        )
 
     def _put_addresses(self) -> None:
         status, context = self._status, self._context
         status.host_ip = context.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in context.host_ips]
-        if not status.pod_ip and context.mounted:
-            if self._pod.spec.dns_config is not None:
-                warnings = resolving_of(self._pod).warnings
-                self._sync.events += [PodEvent("Warning", REASON, each) for each in warnings]
-            status.pod_ip = context.pod_ips[0]
-            status.pod_ips = [PodIP(ip=ip) for ip in context.pod_ips]
+        if not context.mounted or status.pod_ip == context.pod_ips[0]:
+            return
+        if not status.pod_ip and self._pod.spec.dns_config is not None:
+            warnings = resolving_of(self._pod).warnings
+            self._sync.events += [PodEvent("Warning", REASON, each) for each in warnings]
+        status.pod_ip = context.pod_ips[0]
+        status.pod_ips = [PodIP(ip=ip) for ip in context.pod_ips]
 
     def _is_past_deadline(self) -> bool:
         seconds = self._pod.spec.active_deadline_seconds

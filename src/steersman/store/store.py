@@ -458,9 +458,9 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     def _wrong_uid(self, ctx: Context, key: str, name: str, wanted: str, found: str) -> StatusError:
         # upstream's dry run does not reach the code that adds the prefix of all keys
-        told = key.removeprefix(KEYS) if ctx.dry_run else key
+        shown_key = key.removeprefix(KEYS) if ctx.dry_run else key
         reason = (
-            f"StorageError: invalid object, Code: 4, Key: {told}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"StorageError: invalid object, Code: 4, Key: {shown_key}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
         return errors.conflict(self.resource.group_resource, name, reason)

@@ -35,7 +35,7 @@ _MOST_USED: Final = ("data-dir", "storage", "bind-address", "secure-port", "v")
 """Flags of the server that `--help` lists."""
 _PATIENCE: Final = 60.0
 """Seconds that `down` waits for the end of the process."""
-_OWN: Final = ("nodes", "config", "detach", "inspect-port")
+_OWN: Final = ("nodes", "config", "from", "detach", "inspect-port")
 """Names of the command's own flags."""
 _WHOLE: Final = click.IntRange(0)
 _File: Final = AbsolutePath(dir_okay=False)
@@ -59,6 +59,15 @@ _File: Final = AbsolutePath(dir_okay=False)
     help="YAML file with nodes and objects to create",
 )
 @click.option(
+    "--from",
+    "dump",
+    type=AbsolutePath(),
+    metavar="path",
+    cls=Option,
+    section="Cluster",
+    help="dump of a cluster to begin with",
+)
+@click.option(
     "--detach",
     is_flag=True,
     cls=Option,
@@ -74,22 +83,35 @@ _File: Final = AbsolutePath(dir_okay=False)
     help="port of its page, -1 for none  [default: a free one]",
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def up(nodes: int | None, config: Path | None, detach: bool, inspect_port: int | None, flags: tuple[str, ...]) -> None:
+def up(
+    nodes: int | None,
+    config: Path | None,
+    dump: Path | None,
+    detach: bool,
+    inspect_port: int | None,
+    flags: tuple[str, ...],
+) -> None:
     """Run a cluster in one process: server, controllers, scheduler and nodes.
-
     Its data stays in --data-dir. `steersman kubeconfig` configures kubectl.
     """
     with no_collections():  # until the cluster is ready: imported modules stay in memory
-        _up(nodes, config, detach, inspect_port, flags)
+        _up(nodes, config, dump, detach, inspect_port, flags)
 
 
-def _up(nodes: int | None, config: Path | None, detach: bool, inspect_port: int | None, flags: tuple[str, ...]) -> None:
+def _up(
+    nodes: int | None,
+    config: Path | None,
+    dump: Path | None,
+    detach: bool,
+    inspect_port: int | None,
+    flags: tuple[str, ...],
+) -> None:
     try:
         options = parse([*(f"--{name}={value}" for name, value in _DEFAULTS.items()), *flags], default_data_dir(), _OWN)
-        configuration = _configuration(nodes, config)
+        configuration = _configuration(nodes, config, dump, options)
     except OptionsError as error:
         fail(str(error))
-    given = (("nodes", nodes), ("config", config), ("inspect-port", inspect_port))
+    given = (("nodes", nodes), ("config", config), ("from", dump), ("inspect-port", inspect_port))
     own = {name: str(value) for name, value in given if value is not None}
     page = Page(options.data_dir, inspect_port or 0)
     with new_folder_taken_back(options.data_dir):
@@ -124,9 +146,13 @@ def _run_in_folder(
             _run(options, configuration, own, page, None)
 
 
-def _configuration(nodes: int | None, config: Path | None) -> Configuration:
-    """Return the cluster's configuration. Raises OptionsError."""
+def _configuration(nodes: int | None, config: Path | None, dump: Path | None, options: Options) -> Configuration:
+    """Return the cluster's configuration. Raises OptionsError.
+
+    A cluster that begins or began with a dump has the dump's nodes, and no others by default.
+    """
     from steersman.cluster.configuration import Configuration, ConfigurationError, NodeGroup
+    from steersman.cluster.opening.note import read_note
 
     if nodes is not None and config is not None:
         raise OptionsError("--nodes and --config contradict each other: both define the nodes")
@@ -134,9 +160,11 @@ def _configuration(nodes: int | None, config: Path | None) -> Configuration:
         configuration = Configuration() if config is None else Configuration.load(config)
         if nodes is not None:
             configuration = Configuration((NodeGroup(count=nodes),))
-        configuration = replace(configuration, pools=True)
+        elif config is None and (dump is not None or read_note(options.data_dir) is not None):
+            configuration = Configuration(())
+        configuration = replace(configuration, pools=True, kwok=True, dump=dump)
         configuration.simulated_nodes()
-    except ConfigurationError as error:
+    except (ConfigurationError, OSError) as error:
         raise OptionsError(str(error)) from None
     return configuration
 

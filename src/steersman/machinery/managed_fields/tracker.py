@@ -320,21 +320,21 @@ class FieldManager:
         self, managers: Managers, new: Any, old: Any, own: Comparison | None = None
     ) -> dict[str, Comparison | None]:
         """Return the differences in each version in which a manager wrote; None for a removed version."""
-        found: dict[str, Comparison | None] = {
+        comparisons: dict[str, Comparison | None] = {
             self.api_version: self.compare(*_differing(self.kind, old, new)) if own is None else own
         }
         for managed in managers.values():
             version = managed.api_version
-            if version in found:
+            if version in comparisons:
                 continue
             update_inputs, after = self._converted("old", old, version), self._converted("new", new, version)
             if update_inputs is None or after is None:
-                found[version] = None
+                comparisons[version] = None
             else:
                 kind, changed = after
                 compared = compare(kind.schema.root, *_differing(kind, update_inputs[1], changed), self.is_same)
-                found[version] = self._filtered(compared, version)
-        return found
+                comparisons[version] = self._filtered(compared, version)
+        return comparisons
 
     def _converted(self, what: str, obj: Any, version: str) -> tuple[OwnedKind, Any] | None:
         try:

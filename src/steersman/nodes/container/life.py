@@ -22,7 +22,7 @@ from steersman.nodes.container.ending import (
 from steersman.nodes.container.probing import run_probes
 from steersman.nodes.container.starting import create, is_missing, retry_at, run, try_to_start
 from steersman.nodes.container.sync import ContainerSync, status_time
-from steersman.nodes.container_status import image_name, never_started, wait
+from steersman.nodes.container_status import image_name, is_of_other_kubelet, never_started, wait
 from steersman.nodes.context import exact_time
 from steersman.nodes.shell.effects import TERMINATED
 
@@ -69,6 +69,9 @@ def _by_command(one: ContainerSync) -> Behaviour:
     """Return the behaviour of a container by its annotations and command; a followed command decides when it ends."""
     sync, status, shared = one.sync, one.status, one.sync.context.shared
     running = status.state.running
+    if is_of_other_kubelet(sync.pod, status):
+        behaves = behaviour_of(sync.pod, one.container, default=sync.context.unknown_programs)
+        return behaves if behaves.is_configured else replace(behaves, runs_for=None, not_simulated="")
     if shared is None or running is None:
         return behaviour_of(sync.pod, one.container, default=sync.context.unknown_programs)
     start = shared.start_of(one.container, status.container_id)

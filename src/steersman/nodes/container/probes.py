@@ -13,7 +13,7 @@ from steersman.api.core.v1 import ContainerStatus, ExecAction, Pod, Probe
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values.durations import format_duration
-from steersman.nodes.container_status import all_statuses
+from steersman.nodes.container_status import all_statuses, is_of_other_kubelet
 from steersman.nodes.context import (
     EMPTY_RECORD,
     LIVENESS,
@@ -141,6 +141,8 @@ def due_commands(pod: Pod, memory: Mapping[str, ContainerRecord], now: float) ->
         if container is not None:
             remembered = memory.get(status.name, EMPTY_RECORD)
             yield from _hook_commands(container, status, remembered)
+            if is_of_other_kubelet(pod, status):
+                continue  # its commands are not known to do here what they did there
             if status.state.running is not None and pod.metadata.deletion_timestamp is None:
                 yield from _probe_commands(container, status, remembered, now)
 

@@ -6,6 +6,7 @@ from steersman.api.core.v1 import Container, Probe
 from steersman.nodes.container import probes
 from steersman.nodes.container.ending import begin_termination
 from steersman.nodes.container.sync import ContainerSync
+from steersman.nodes.container_status import is_of_other_kubelet
 from steersman.nodes.context import LIVENESS, READINESS, STARTUP, ProbeState, Termination
 
 
@@ -62,9 +63,7 @@ def _probe_state(one: ContainerSync, kind: str, probe: Probe, started: float) ->
         probe_states = probes.state_after(probe, probe_states, number, succeeded=found.succeeded)
         if not found.succeeded:
             one.record_event("Warning", "Unhealthy", f"{kind} probe failed: {found.output}")
-    if (
-        probe_states.last and probe_states.succeeded and not probes.is_run(probe.exec)
-    ):  # changes only when an annotation says so
+    if probe_states.last and probe_states.succeeded and not _is_run(one, probe):  # only an annotation changes it
         kept = {name: each for name, each in remembered.items() if name != kind}
         if fails_at is not None:
             sync.resync_at(probes.first_from(probe, started, max(fails_at, sync.now + 0.001)))
@@ -75,12 +74,17 @@ def _probe_state(one: ContainerSync, kind: str, probe: Probe, started: float) ->
     return probe_states, probes.has_failed(probe, probe_states)
 
 
+def _is_run(one: ContainerSync, probe: Probe) -> bool:
+    """Return True if the probe's command is run."""
+    return probes.is_run(probe.exec) and not is_of_other_kubelet(one.sync.pod, one.status)
+
+
 def _due_result(one: ContainerSync, kind: str, probe: Probe, fails_at: float | None) -> probes.ProbeResult | None:
     """Return the result of the due attempt of a probe; None while its command still has to be run."""
     sync = one.sync
     if fails_at is not None and fails_at <= sync.now:
         return probes.ProbeResult(succeeded=False, output=probes.simulated_failure(probe, sync.pod_status.pod_ip))
-    if not probes.is_run(probe.exec):
+    if not _is_run(one, probe):
         return probes.ProbeResult(succeeded=True)
     ran = one.result_of(kind, one.status.container_id)
     return None if ran is None else probes.result_of_command(probe, ran)

@@ -20,7 +20,7 @@ from steersman.nodes import images
 from steersman.nodes.container import hooks, restarts
 from steersman.nodes.container.ending import terminate
 from steersman.nodes.container.sync import ContainerSync, PodSync, fractional, full_name, status_time
-from steersman.nodes.container_status import digest, image_name, mounted, wait
+from steersman.nodes.container_status import container_id, digest, image_name, mounted, wait
 from steersman.nodes.context import POST_START, PendingStart
 from steersman.nodes.initial_world import breaks_non_root, user_of
 from steersman.nodes.shell.effects import TERMINATED
@@ -61,7 +61,7 @@ def try_to_start(one: ContainerSync, *, is_restart: bool = False) -> bool:
         status.restart_count += 1
     create(one)
     if container.lifecycle is not None and container.lifecycle.post_start is not None:
-        pending_start = PendingStart(_id_of(one), sync.now)
+        pending_start = PendingStart(status.container_id, sync.now)
         one.update_record(pending_start=pending_start)
         if status.state.waiting is None:
             put_waiting(status, "ContainerCreating", "")
@@ -133,16 +133,12 @@ def put_waiting(status: ContainerStatus, reason: str, message: str) -> None:
     status.started = False
 
 
-def _id_of(one: ContainerSync) -> str:
-    return f"containerd://{digest(one.sync.pod.metadata.uid, one.container.name, str(one.status.restart_count))}"
-
-
 def create(one: ContainerSync) -> None:
     """Create a container that does not run yet: its image, ID and user in the status."""
     image, status = one.container.image, one.status
     status.image = image_name(image)
     status.image_id = f"{status.image.partition('@')[0].rpartition(':')[0]}@sha256:{digest(image)}"
-    status.container_id = _id_of(one)
+    status.container_id = container_id(one.sync.pod.metadata.uid, one.container.name, status.restart_count)
     status.user = user_of(one.sync.pod, one.container)
     one.record_event("Normal", "Created", "Container created")
     one.record_event("Normal", "Started", "Container started")

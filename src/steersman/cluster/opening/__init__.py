@@ -1,0 +1,1 @@
+"""Clusters that begin with the objects of a dump."""

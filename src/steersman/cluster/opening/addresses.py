@@ -1,0 +1,113 @@
+"""Address ranges of an opened cluster: that of its Services as it was, and one for new pods that no address is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+import msgspec
+
+from steersman.cluster.configuration import PODS
+from steersman.dumps.reading import DumpObject
+
+_RANGES: Final = (PODS, IPv4Network("10.0.0.0/9"), IPv4Network("100.64.0.0/10"), IPv4Network("198.19.0.0/16"))
+"""Ranges for new pods, in order of preference."""
+_PREFIXES: Final = {4: range(16, 11, -1), 6: range(112, 107, -1)}
+"""Prefix lengths that a range of Services is likely to have, the likeliest first."""
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+
+class _Spec(msgspec.Struct):
+    cidrs: list[str] | None = None
+    cluster_ip: str | None = msgspec.field(name="clusterIP", default=None)
+    cluster_ips: list[str] | None = msgspec.field(name="clusterIPs", default=None)
+    pod_cidr: str | None = msgspec.field(name="podCIDR", default=None)
+
+
+class _NodeAddress(msgspec.Struct):
+    address: str = ""
+
+
+class _Status(msgspec.Struct):
+    pod_ip: str | None = msgspec.field(name="podIP", default=None)
+    addresses: list[_NodeAddress] | None = None
+
+
+class _Object(msgspec.Struct):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_DECODER: Final = msgspec.json.Decoder(_Object)
+
+
+def service_range_of(objects: Iterable[DumpObject]) -> str:
+    """Return the range of a cluster's Services, "" if its objects do not tell it.
+
+    The ServiceCIDR `kubernetes` has it. Without one it is guessed: the Service `kubernetes` has its first address.
+    """
+    first: list[str] = []
+    others: set[Address] = set()
+    for each in objects:
+        if each.kind == "ServiceCIDR" and each.name == "kubernetes" and (cidrs := _read(each).spec.cidrs):
+            return ",".join(cidrs)
+        if each.kind == "Service" and each.api_version == "v1":
+            spec = _read(each).spec
+            ips = spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else [])
+            if (each.namespace, each.name) == ("default", "kubernetes"):
+                first = ips
+            others.update(_addresses(ips))
+    return ",".join(str(found) for ip in _addresses(first) if (found := _range_from(ip, others)) is not None)
+
+
+def _range_from(first: Address, others: set[Address]) -> Network | None:
+    """Return the smallest likely range that begins before `first` and has all the other addresses."""
+    base, found = first - 1, None
+    for length in _PREFIXES[first.version]:
+        try:
+            found = ip_network(f"{base}/{length}")
+        except ValueError:  # the base is not the beginning of so large a range
+            break
+        if all(each in found for each in others if each.version == first.version):
+            break
+    return found
+
+
+def pod_range_for(objects: Iterable[DumpObject]) -> IPv4Network:
+    """Return a range for new pods in which no address of a node or pod is, the usual one if there is none.
+
+    Nodes that have ranges of the usual one keep them.
+    """
+    used: set[int] = set()
+    ranges: set[int] = set()
+    for each in objects:
+        if each.api_version != "v1" or each.kind not in ("Node", "Pod"):
+            continue
+        found = _read(each)
+        cidr, _, length = (found.spec.pod_cidr or "").partition("/")
+        texts = [found.status.pod_ip or "", cidr, *(one.address for one in found.status.addresses or ())]
+        used.update(int(ip) for ip in _addresses(texts) if ip.version == 4)
+        if length == "24":
+            ranges.update(int(ip) >> 8 for ip in _addresses([cidr]) if ip in PODS)
+    for network in _RANGES:
+        low, high = int(network.network_address), int(network.broadcast_address)
+        if not any(low <= each <= high and each >> 8 not in ranges for each in used):
+            return network
+    return PODS
+
+
+def _addresses(texts: Iterable[str]) -> Iterator[Address]:
+    for text in texts:
+        with suppress(ValueError):  # such as None, of a headless Service
+            yield ip_address(text)
+
+
+def _read(found: DumpObject) -> _Object:
+    try:
+        return _DECODER.decode(found.data)
+    except msgspec.MsgspecError:
+        return _Object()  # storing it says what is wrong

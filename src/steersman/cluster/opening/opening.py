@@ -1,0 +1,60 @@
+"""Preparation of a cluster that begins with a dump, or began with one: its options, configuration and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from ipaddress import IPv4Network
+from typing import NamedTuple
+
+from steersman.cluster.configuration import PODS, Configuration, ConfigurationError
+from steersman.cluster.opening.addresses import pod_range_for, service_range_of
+from steersman.cluster.opening.note import Note, read_note
+from steersman.cluster.opening.part import parts_with
+from steersman.controlplane.control_plane import PARTS
+from steersman.controlplane.data_folder import file_of
+from steersman.controlplane.options import Options
+from steersman.dumps.errors import DumpError
+from steersman.dumps.reading import read_dump
+from steersman.work.parts import Part
+
+
+class Prepared(NamedTuple):
+    """Options, configuration and parts of a cluster."""
+
+    options: Options
+    configuration: Configuration
+    parts: Sequence[type[Part]]
+    notes: Sequence[str]
+    """Notes for the user, complete once the cluster has started."""
+
+
+def prepare(options: Options, configuration: Configuration) -> Prepared:
+    """Return what a cluster is started with. Raises ConfigurationError."""
+    notes: list[str] = []
+    if configuration.dump is None:
+        note = read_note(options.data_dir) if file_of(options) is not None else None
+        if note is None:
+            return Prepared(options, configuration, PARTS, notes)
+        if not note.complete:
+            raise ConfigurationError(
+                f"the opening of a dump in {options.data_dir} was interrupted: delete what there is with `steersman reset`, "
+                "and open it again"
+            )
+        return Prepared(*_as_noted(options, configuration, note), PARTS, notes)
+    try:
+        dump = read_dump(configuration.dump)
+    except DumpError as error:
+        raise ConfigurationError(str(error)) from None
+    note = Note(service_range=service_range_of(dump.objects), pod_range=str(pod_range_for(dump.objects)))
+    return Prepared(*_as_noted(options, configuration, note), parts_with(dump, note, notes), notes)
+
+
+def _as_noted(options: Options, configuration: Configuration, note: Note) -> tuple[Options, Configuration]:
+    if (
+        note.service_range
+        and options.service_cluster_ip_range == Options(data_dir=options.data_dir).service_cluster_ip_range
+    ):
+        options = replace(options, service_cluster_ip_range=note.service_range)
+    pods = IPv4Network(note.pod_range) if note.pod_range else PODS
+    return options, replace(configuration, answer_webhooks=True, pod_range=pods)

@@ -1,0 +1,208 @@
+"""Import of a running cluster: reads all its objects into one file, without writing to the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client, Pages, decoded
+from steersman.client.discovery import DiscoveredResource, preferred_resources
+from steersman.client.errors import is_not_found
+from steersman.client.resources import API_SERVICES
+from steersman.dumps.fields import LeftOut, leave_out
+from steersman.machinery.codec.serializer import decode_plain, encode_in_order
+from steersman.machinery.errors.status import StatusError
+
+_PAGE: Final = 500
+_FIRST: Final = ("namespaces", "customresourcedefinitions.apiextensions.k8s.io")
+"""Resources that come first in the file, as others need them."""
+_TWICE: Final = frozenset({"events.events.k8s.io"})
+"""Resources whose objects another resource has, too."""
+_NOT_STORED: Final = frozenset({"componentstatuses"})
+METRICS: Final = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"})
+"""Groups of measurements, which are not stored."""
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Annotation that repeats an object, with the values of a Secret."""
+_REFUSED: Final = frozenset({401, 403, 404, 405, 503})
+"""Status codes of resources that are left out, as they cannot be read."""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct):
+    metadata: _Metadata
+    items: list[msgspec.Raw] | None = None
+
+
+class _TypeMeta(msgspec.Struct):
+    kind: str = ""
+
+
+_PAGE_DECODER: Final = msgspec.json.Decoder(_Page)
+_TYPE: Final = msgspec.json.Decoder(_TypeMeta)
+
+
+class _Unreadable(NamedTuple):
+    """A resource that could not be read, and the server's message."""
+
+    resource: str
+    why: str
+
+
+@dataclass(slots=True)
+class Imported:
+    """Result of an import."""
+
+    objects: int = 0
+    resources: int = 0
+    revision: str = ""
+    """Revision of the cluster at which the objects were read."""
+    later: list[str] = field(default_factory=list)
+    """Resources that the server could only list as of a later moment."""
+    unread: list[_Unreadable] = field(default_factory=list)
+
+
+class NothingToImport(Exception):
+    """The error of a cluster of which the user may read nothing. The text is one line."""
+
+
+async def import_cluster(
+    client: Client,
+    write: Callable[[bytes], object],
+    *,
+    secrets: bool,
+    fields: Sequence[LeftOut] = (),
+    progress: Callable[[str], object] = lambda _: None,
+) -> Imported:
+    """Write a v1 List of all objects of a cluster, one object a line.
+
+    All resources are listed as of one revision, so the objects fit together. Without `secrets` the values of Secrets
+    are empty. `progress` is called with the name of each resource. Raises StatusError, Unreachable, NothingToImport.
+    """
+    done = Imported()
+    done.revision = await _newest_revision(client)
+    write(b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%s"},"items":[' % done.revision.encode())
+    separator = b"\n"
+    for each in await _resources(client):
+        name = str(each.resource.group_resource)
+        progress(name)
+        cuts = [one.path for one in fields if one.resource in ("", name, each.resource.plural)]
+        done.resources += 1
+        try:
+            for item in await _items(client, each.resource, done):
+                write(separator)
+                write(_written(each.resource, item, cuts, secrets=secrets))
+                separator = b",\n"
+                done.objects += 1
+        except StatusError as error:
+            if error.code not in _REFUSED:
+                raise
+            done.unread.append(_Unreadable(name, str(error)))
+    write(b"\n]}\n")
+    if not done.objects:
+        why = done.unread[0].why if done.unread else "it serves no resource"
+        raise NothingToImport(f"nothing of the cluster can be read: {why}")
+    return done
+
+
+async def _newest_revision(client: Client) -> str:
+    """Return the newest revision of the cluster, "" if it cannot be read. Raises StatusError, Unreachable."""
+    try:
+        data = await client.request("GET", "/api/v1/namespaces?limit=1")
+    except StatusError as error:
+        if error.code not in _REFUSED:
+            raise
+        return ""
+    return (await decoded(_PAGE_DECODER.decode, data)).metadata.resource_version
+
+
+async def _resources(client: Client) -> list[DiscoveredResource]:
+    """Return the resources to read, in the order in which they are written. Raises StatusError, Unreachable."""
+    elsewhere = await _groups_of_other_servers(client)
+    found = [
+        each
+        for each in (await preferred_resources(client)).served
+        if {"list", "get"} <= each.verbs
+        and str(each.resource.group_resource) not in _TWICE | _NOT_STORED
+        and (each.resource.group, each.resource.version) not in elsewhere
+        and each.resource.group not in METRICS
+    ]
+
+    def order(each: DiscoveredResource) -> tuple[int, str, str]:
+        name = str(each.resource.group_resource)
+        return (_FIRST.index(name) if name in _FIRST else len(_FIRST), each.resource.group, each.resource.plural)
+
+    return sorted(found, key=order)
+
+
+async def _groups_of_other_servers(client: Client) -> set[tuple[str, str]]:
+    """Return groups and versions that aggregated servers serve, whose objects are not the cluster's own."""
+    try:
+        services = (await client.list(API_SERVICES)).items
+    except StatusError as error:
+        if error.code not in _REFUSED and not is_not_found(error):
+            raise
+        return set()
+    return {(each.spec.group, each.spec.version) for each in services if each.spec.service is not None}
+
+
+async def _items(client: Client, resource: APIResource[Any], done: Imported) -> list[msgspec.Raw]:
+    """Return the JSON of all objects of a resource, as of the import's revision if the server has it.
+
+    Raises StatusError, Unreachable.
+    """
+    if done.revision:
+        exact = {"resourceVersion": done.revision, "resourceVersionMatch": "Exact"}
+        try:
+            return await _pages(client, resource, exact)
+        except StatusError as error:
+            if error.code in _REFUSED:
+                raise
+        # The revision is compacted, or is no revision of this resource's storage.
+        done.later.append(str(resource.group_resource))
+    return await _pages(client, resource, {})
+
+
+async def _pages(client: Client, resource: APIResource[Any], query: dict[str, str]) -> list[msgspec.Raw]:
+    items: list[msgspec.Raw] = []
+    pages = Pages(resource)
+    while pages.more:
+        data = await client.request("GET", f"{resource.path()}?{urlencode({'limit': str(_PAGE), **query})}")
+        page = await decoded(_PAGE_DECODER.decode, data)
+        items += page.items or ()
+        pages.advance(page.metadata.continue_)
+        query = {"continue": pages.token}
+    return items
+
+
+def _written(resource: APIResource[Any], item: msgspec.Raw, cuts: Sequence[tuple[str, ...]], *, secrets: bool) -> bytes:
+    """Return an object as one line of JSON with kind and apiVersion."""
+    hides = not secrets and resource.plural == "secrets" and not resource.group
+    data = bytes(item)
+    if not cuts and not hides and b"\n" not in data:
+        if _TYPE.decode(data).kind:
+            return data
+        return b'{"kind":"%s","apiVersion":"%s",' % (resource.kind.encode(), resource.api_version.encode()) + data[1:]
+    plain = {"kind": resource.kind, "apiVersion": resource.api_version, **decode_plain(data)}
+    if hides:
+        _empty_values(plain)
+    for path in cuts:
+        leave_out(plain, path)
+    return encode_in_order(plain)
+
+
+def _empty_values(secret: dict[str, Any]) -> None:
+    for name in ("data", "stringData"):
+        if isinstance(secret.get(name), dict):
+            secret[name] = dict.fromkeys(secret[name], "")
+    annotations = (secret.get("metadata") or {}).get("annotations")
+    if isinstance(annotations, dict):
+        annotations.pop(_LAST_APPLIED, None)
