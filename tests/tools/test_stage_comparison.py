@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 
-from tools.stage_comparison.cases import SETS
-from tools.stage_comparison.command import PROGRAMS, compare
+from tools.stage_comparison.command import PROGRAMS, SETS, compare
 
 pytestmark = [
     pytest.mark.slow,

@@ -45,6 +45,8 @@ class Set:
     text: str = ""
     cases: tuple[Case, ...] = ()
     node_labels: Plain = field(default_factory=dict)
+    definitions: tuple[Plain, ...] = ()
+    """CustomResourceDefinitions that are there from the start."""
 
 
 def pod(name: str, *, node: int | None = None, **more: Any) -> Plain:

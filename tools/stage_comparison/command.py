@@ -22,12 +22,17 @@ from typing import Any, Final
 from steersman.authentication.user import UserInfo
 from steersman.client.api_resource import APIResource
 from steersman.client.client import MERGE_PATCH, Client
-from steersman.client.errors import is_not_found
+from steersman.client.errors import ignoring, is_not_found
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration
+from steersman.cluster.definitions import install
 from steersman.controlplane.options import Options
 from steersman.machinery.errors.status import StatusError
-from tools.stage_comparison.cases import SETS, Plain, Set
+from tools.stage_comparison.cases import SETS as _SETS
+from tools.stage_comparison.cases import Plain, Set
+from tools.stage_comparison.kinds import KINDS
+
+SETS: Final = (*_SETS, KINDS)
 
 PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or Path.home() / ".cache/steersman-reference")
 KWOK: Final = "sigs.k8s.io/kwok@v0.8.0"
@@ -40,7 +45,9 @@ _NODES: Final[APIResource[Plain]] = APIResource("", "v1", "nodes", "Node", dict,
 _JOBS: Final[APIResource[Plain]] = APIResource("batch", "v1", "jobs", "Job", dict)
 _EVENTS: Final[APIResource[Plain]] = APIResource("", "v1", "events", "Event", dict)
 _NAMESPACES: Final[APIResource[Plain]] = APIResource("", "v1", "namespaces", "Namespace", dict, namespaced=False)
-_BY_KIND: Final = {"Pod": _PODS, "Job": _JOBS}
+_CONFIG_MAPS: Final[APIResource[Plain]] = APIResource("", "v1", "configmaps", "ConfigMap", dict)
+_WIDGETS: Final[APIResource[Plain]] = APIResource("example.com", "v1", "widgets", "Widget", dict)
+_BY_KIND: Final = {"Pod": _PODS, "Job": _JOBS, "ConfigMap": _CONFIG_MAPS, "Widget": _WIDGETS}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _POD_ADDRESS: Final = re.compile(r"10\.128\.\d+\.\d+")
 _GENERATED: Final = re.compile(r"^(job)-[a-z0-9]{5}$")
@@ -71,6 +78,7 @@ async def play(found: Set, *, ours: bool) -> Plain:
         await cluster.start()
         stack.push_async_callback(cluster.stop)
         client = cluster.client(UserInfo("admin", groups=("system:masters",)), "comparison")
+        await install(client, found.definitions)
         if not ours:
             await make_nodes(client, found)
             await stack.enter_async_context(_Kwok(folder, files))
@@ -151,7 +159,7 @@ async def rest(client: Client, quiet: float = _QUIET) -> None:
     until, seen, since = loop.time() + _PATIENCE, "", loop.time()
     while loop.time() < until and loop.time() - since < quiet:
         await asyncio.sleep(0.25)
-        lists = [await client.list(each) for each in (_PODS, _NODES, _JOBS)]
+        lists = [await client.list(each) for each in (_PODS, _NODES, _JOBS, _CONFIG_MAPS)]
         now = json.dumps([[each["metadata"]["resourceVersion"] for each in some.items] for some in lists])
         if now != seen:
             seen, since = now, loop.time()
@@ -174,7 +182,23 @@ async def told_of(client: Client, namespace: str) -> Plain:
         for each in (await client.list(_EVENTS, namespace)).items
         if each["source"].get("component") == "kwok_controller" and each["reason"] != "StageFailed"
     )
-    return {"pods": sorted(pods, key=json.dumps), "events": sorted(events.items())}
+    others = [other_as_told(each) for each in (await client.list(_CONFIG_MAPS, namespace)).items]
+    with ignoring(is_not_found):
+        others += [other_as_told(each) for each in (await client.list(_WIDGETS, namespace)).items]
+    return {
+        "pods": sorted(pods, key=json.dumps),
+        "others": sorted(others, key=json.dumps),
+        "events": sorted(events.items()),
+    }
+
+
+def other_as_told(obj: Plain) -> Plain:
+    """An object of another kind without what differs each time."""
+    metadata = obj["metadata"]
+    kept = {key: metadata.get(key) for key in ("name", "labels", "annotations", "finalizers")}
+    told = {"metadata": kept, "status": obj.get("status"), "deleted": "deletionTimestamp" in metadata}
+    data = obj.get("data") if metadata["name"] != "kube-root-ca.crt" else None
+    return _without_chance({**told, "kind": obj["kind"], "data": data, "spec": obj.get("spec")})
 
 
 def pod_as_told(pod: Plain) -> Plain:

@@ -252,8 +252,8 @@ class Cluster:
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
+            kwok=self._configuration if self._has_kwok else None,
             devices=self._configuration.devices,
-            stage_objects=self._has_kwok,
             faults=self._fault_objects,
         )
         try:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
+from steersman.client.resources import NODES
+from steersman.cluster.configuration import Configuration
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.nodes.devices.slices import DeviceSets
 from steersman.nodes.kubelets import Kubelets
+from steersman.nodes.kwok.pod_objects import PodObjects
+from steersman.nodes.kwok.usage import KwokUsage
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.stages.stage_objects import StageObjects
@@ -46,8 +50,8 @@ class Clients(Protocol):
 
 
 class Components:
-    """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools, with `stage_objects`
-    the follower of Stage objects, with `faults` the controller of Fault objects.
+    """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools, with `kwok`, the
+    configuration of the cluster, the followers of kwok's objects, with `faults` the controller of Fault objects.
 
     `await start()`, then `await stop()`.
     """
@@ -63,8 +67,8 @@ class Components:
         *,
         schedules: bool,
         pools: bool = False,
+        kwok: Configuration | None = None,
         devices: DeviceSets | None = None,
-        stage_objects: bool = False,
         faults: FaultSet | None = None,
     ) -> None:
         manager = ControllerManager(
@@ -86,8 +90,12 @@ class Components:
         self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account, devices)
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
         self._stage_objects: StageObjects | None = None
-        if stage_objects:
+        self._usages = servers.containers.usages
+        self._kwok_usage: KwokUsage | None = None
+        if kwok is not None:
             self._stage_objects = StageObjects(client, manager.events, self._begin_stages, stages, players)
+            self._kwok_usage = KwokUsage(client, manager.informers.for_resource(NODES))
+            servers.containers.objects = PodObjects(client, kwok.log_files)
         self._faults = faults
         self._faults_client = clients.client(_FAULTS, "fault-controller") if faults is not None else None
         self._fault_controller: FaultController | None = None
@@ -104,6 +112,11 @@ class Components:
         if self._stage_objects is not None:
             self._running.push_async_callback(self._stage_objects.stop)
             self._stage_objects.start()
+        if self._kwok_usage is not None:
+            self._kwok_usage.start()
+            self._running.push_async_callback(self._kwok_usage.stop)
+            self._usages.add(self._kwok_usage)
+            self._running.callback(self._usages.remove, self._kwok_usage)
         if self._pools is not None:
             await self._start_pools(self._pools)
         if self._faults is not None and self._faults_client is not None:

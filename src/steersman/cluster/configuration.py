@@ -57,6 +57,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     manage_all_nodes: bool = msgspec.field(name="manageAllNodes", default=False)
     unknown_programs: Unknown | None = msgspec.field(name="unknownPrograms", default=None)
     answer_webhooks: bool = msgspec.field(name="answerWebhooks", default=False)
+    log_files: str = msgspec.field(name="logFiles", default="")
     devices: list[DeviceSet] = []
     curves: list[CurveEntry] = []
     usage: list[UsageEntry] = []
@@ -99,6 +100,8 @@ class Configuration:
     """True if every Node object created through the API is simulated, False if only those that ask for it."""
     unknown_programs: Unknown | None = None
     """Treatment of programs that are not simulated; None for the default of each container."""
+    log_files: Path | None = None
+    """Folder whose files Logs and Attach objects may name; None for no files."""
     answer_webhooks: bool = False
     """True if pods serve as webhooks that allow everything, and as API servers without resources."""
     devices: DeviceSets = field(default_factory=DeviceSets)
@@ -141,6 +144,7 @@ class Configuration:
             manage_all_nodes=found.manage_all_nodes,
             unknown_programs=found.unknown_programs,
             answer_webhooks=found.answer_webhooks,
+            log_files=path.parent / found.log_files if found.log_files else None,
             devices=_devices(path, found),
             simulated_load=_load(path, found),
         )

@@ -6,7 +6,7 @@ It is in memory only and lost when the process ends, as the files of a real cont
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.api.core.v1 import ContainerStatus, Pod
 from steersman.client.informer import Key, key_of
@@ -16,6 +16,9 @@ from steersman.nodes.context import ContainerExit, ContainerRecord
 from steersman.nodes.rehearsal import Printed
 from steersman.nodes.shell.effects import World, bytes_of_file
 from steersman.nodes.usage import Usages
+
+if TYPE_CHECKING:
+    from steersman.nodes.kwok.pod_objects import PodObjects
 
 _MOST_WRITTEN: Final = 64 << 20
 """Bytes of written files that are kept for the containers of one namespace."""
@@ -78,6 +81,8 @@ class Containers:
         """CPU time and memory of programs in containers, by namespace."""
         self.usages: Final = Usages()
         """CPU and memory that containers use."""
+        self.objects: PodObjects | None = None
+        """Objects of kwok that say what pods show; None in a cluster without them."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """Record that the container's process has ended, and sync its pod."""

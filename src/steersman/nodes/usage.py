@@ -82,6 +82,10 @@ class Usages:
         """Ask `source` where the annotations of a pod say nothing, before the sources that were added earlier."""
         self._sources.insert(0, source)
 
+    def remove(self, source: UsageSource) -> None:
+        """Ask a source no longer."""
+        self._sources.remove(source)
+
     def of(self, pod: Pod) -> list[Usage]:
         """Return the usage of each running container and sidecar; nothing for a pod that does not run."""
         if pod.status.phase != "Running":

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from ipaddress import IPv4Network
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from steersman.api.core.v1 import Container, Node, Pod, PodSpec
@@ -21,6 +22,7 @@ from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
+from steersman.nodes.stages import applying
 from steersman.nodes.stages.player import MOST_OBJECT
 from steersman.nodes.stages.players import StagePlayers
 from steersman.nodes.stages.stage_set import Stages
@@ -257,3 +259,32 @@ async def test_the_status_of_nodes_follows_stages_and_their_leases_go_on(begin: 
     await running.create("a")
     await running.clock.settle()
     assert await running.phase("a") == "Running"
+
+
+async def test_a_stage_that_follows_itself_is_slowed_down(begin: Begin) -> None:
+    counts = stage(
+        "counts",
+        selector={},
+        next={"patches": [{"root": "metadata", "template": 'labels: {count: "{{ add1 .metadata.labels.count }}"}'}]},
+        immediateNextStage=True,
+    )
+    running = await begin(counts)
+    await running.create("a", labels={"count": "0"})
+    await running.clock.advance(seconds=10)
+    played = int((await running.pod("a")).metadata.labels["count"])
+    assert 20 <= played <= 20 + 10 * 5 + 1
+
+
+async def test_objects_that_stages_make_are_slowed_down(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "BURST", 5)
+    monkeypatch.setattr(applying, "PER_SECOND", 5.0)
+    made = "{apiVersion: v1, kind: Pod, metadata: {name: '{{ .metadata.name }}0'}, spec: {{ toJson .spec }}}"
+    makes = stage(
+        "makes",
+        selector=selecting({"cel": {"expression": "!has(self.metadata.labels.made)"}}),
+        steps=[{"apply": {"template": made}}, {"patch": {"root": "metadata", "template": "labels: {made: x}"}}],
+    )
+    running = await begin(makes)
+    await running.create("p")
+    await running.clock.advance(seconds=1)
+    assert 5 <= len((await running.client.list(PODS, "default")).items) <= 5 + 5 + 2

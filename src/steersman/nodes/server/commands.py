@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
 from steersman.nodes.current_world import current_world
 from steersman.nodes.initial_world import offloaded_command_of
+from steersman.nodes.kwok.pod_objects import Refused
 from steersman.nodes.names import resolve_name
 from steersman.nodes.server.kubelet import ContainerRequest, text
+from steersman.nodes.server.log_files import NoFile, lines_of_file
 from steersman.nodes.server.logs import LogOptions, NoLogs, follow
 from steersman.nodes.server.streams import STDOUT, Finished, StreamOptions, Streams, command_streams
 from steersman.nodes.server.terminal import Interrupted, Terminal, with_crlf
@@ -108,6 +111,8 @@ class _Collected:
 async def _execute(target: ContainerRequest, words: list[str], streams: Streams, options: StreamOptions) -> Finished:
     try:
         return Finished(await _run(target, words, streams, options))
+    except Refused as error:
+        return Finished(error=f"error executing command in container: {error}")
     except _NotFound as error:
         name = target.status.container_id.rpartition("/")[2] if target.status is not None else ""
         return Finished(
@@ -124,6 +129,13 @@ async def _attach(target: ContainerRequest, streams: Streams, options: StreamOpt
     container.
     """
     container, status = target.container, target.status
+    objects = target.kubelet.containers.objects
+    try:
+        path = None if objects is None else await objects.attached_file(target.pod, container.name)
+        if path is not None:
+            return await _show_file(target, path, streams, options)
+    except (Refused, NoFile) as error:
+        return Finished(error=str(error))
     if not (container.stdin and options.stdin) or status is None:
         try:
             found = follow(target, LogOptions(follow=True, since=times.unix_now()))
@@ -145,8 +157,24 @@ async def _attach(target: ContainerRequest, streams: Streams, options: StreamOpt
     return Finished()
 
 
+async def _show_file(target: ContainerRequest, path: Path, streams: Streams, options: StreamOptions) -> Finished:
+    """Show what is added to a file while the container runs. Raises NoFile, ClientGone."""
+    found = lines_of_file(
+        path,
+        since=None,
+        tail=None,
+        follow=True,
+        only_new=True,
+        goes_on=lambda: target.status is not None and target.status.state.running is not None,
+    )
+    async with aclosing(found) as lines:
+        async for line in lines:
+            await streams.write(line.stream, with_crlf(line.data) if options.tty else line.data)
+    return Finished()
+
+
 async def _run(target: ContainerRequest, words: list[str], streams: Streams, options: StreamOptions) -> int:
-    """Run a command and return its exit code. Raises ClientGone, _NotFound."""
+    """Run a command and return its exit code. Raises ClientGone, _NotFound, Refused."""
     status = target.status
     assert status is not None
     kubelet = target.kubelet
@@ -158,6 +186,11 @@ async def _run(target: ContainerRequest, words: list[str], streams: Streams, opt
         status,
         allocatable=kubelet.node.template.allocatable,
     )
+    if kubelet.containers.objects is not None:
+        local = await kubelet.containers.objects.local(target.pod, target.container.name)
+        if local is not None:
+            world.environment.update({each.name: each.value for each in local.envs or ()})
+            world.folder = local.work_dir or world.folder
     name = words[0].rpartition("/")[2] if words else ""
     world.interactive = options.tty and name in SHELLS
     share = kubelet.containers.shares.for_namespace(target.pod.metadata.namespace)

@@ -23,9 +23,11 @@ from steersman.nodes.behaviour import annotation_of, duration_or_none, unknown_p
 from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.context import EMPTY_RECORD
 from steersman.nodes.initial_world import initial_world, offloaded_command_of
+from steersman.nodes.kwok.pod_objects import Refused
 from steersman.nodes.processes import processes_of
 from steersman.nodes.rehearsal import Printed, rehearsed
 from steersman.nodes.server.kubelet import ContainerRequest, Query, text
+from steersman.nodes.server.log_files import NoFile, lines_of_file
 from steersman.nodes.shares import Slices
 from steersman.nodes.shell.effects import InputBuffer, Memory
 
@@ -143,10 +145,43 @@ async def container_logs(target: ContainerRequest) -> Response:
     except (ValueError, times.TimeError):
         return text(400, '{"message": "Unable to decode query."}')
     try:
-        lines = follow(target, options)
-    except NoLogs as error:
+        lines = await _of_file(target, options) or follow(target, options)
+    except (NoLogs, NoFile, Refused) as error:
         return text(400, str(error))
     return Response(200, [("content-type", "text/plain")], _limited(lines, options))
+
+
+async def _of_file(target: ContainerRequest, options: LogOptions) -> AsyncGenerator[Printed, None] | None:
+    """Return the lines of the file that a Logs object names; None without one. Raises NoLogs, NoFile, Refused."""
+    objects = target.kubelet.containers.objects
+    if objects is None:
+        return None
+    path = await objects.log_file(target.pod, target.container.name, previous=options.previous)
+    if path is None:
+        return None
+    run = run_of(target.pod, target.container.name, target.status, previous=False)
+    found = lines_of_file(
+        path,
+        since=options.since,
+        tail=options.tail,
+        follow=options.follow and run.ended_at is None,
+        goes_on=lambda: target.status is not None and target.status.state.running is not None,
+    )
+    return await _with_first(found)
+
+
+async def _with_first(found: AsyncGenerator[Printed, None]) -> AsyncGenerator[Printed, None]:
+    """Return the same lines once the first one is there, so that an error becomes the response. Raises NoFile."""
+    first = await anext(found, None)
+
+    async def lines() -> AsyncGenerator[Printed, None]:
+        if first is not None:
+            yield first
+        async with aclosing(found):
+            async for each in found:
+                yield each
+
+    return lines()
 
 
 def follow(target: ContainerRequest, options: LogOptions) -> AsyncGenerator[Printed, None]:

@@ -28,10 +28,12 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import sandbox_id
 from steersman.nodes.containers import Containers
+from steersman.nodes.kwok.pod_objects import Refused
 from steersman.nodes.pod_ranges import PodRanges, range_of
 from steersman.nodes.server.commands import attach_to, exec_in, run_in
 from steersman.nodes.server.kubelet import ContainerRequest, Kubelet, Query, container_of, is_running, query_of, text
 from steersman.nodes.server.logs import container_logs
+from steersman.nodes.server.metric_pages import metrics_page
 from steersman.nodes.server.pages import PAGES
 from steersman.nodes.server.pod_answers import answer_of_pod
 from steersman.nodes.server.pod_connections import PodConnections
@@ -207,6 +209,25 @@ class NodeServers:
             raise DialError("http: server gave HTTP response to HTTPS client")
         return self._of_pods.add(uid, self._connected(host, port))
 
+    async def _forward(self, pod: Pod, port: int) -> UpgradedConnection:
+        """Connect to a forwarded port of a pod, or to the target that a PortForward object names for it.
+
+        A target outside of the cluster is reached only if annotations may name such targets, too. Raises DialError.
+        """
+        objects = self.containers.objects
+        try:
+            target = None if objects is None else await objects.target(pod, port)
+        except Refused as error:
+            raise DialError(str(error)) from None
+        if target is None:
+            return await self._connect_to_pod(pod, port)
+        uid = pod.metadata.uid
+        if self.way(Address(target.address, target.port, secure=False)) is not None:
+            return self._of_pods.add(uid, await self._connect(target.address, target.port, None, ""))
+        if not self._serves_local:
+            raise DialError(f"{host_port(target.address, target.port)} is outside of the cluster (serveLocal)")
+        return self._of_pods.add(uid, await dial(target.address, target.port))
+
     def end_connections(self, uid: str) -> None:
         """Close the connections to a pod that has ended."""
         self._of_pods.end(uid)
@@ -243,7 +264,7 @@ class NodeServers:
         assert self._client is not None
         if node.unreachable:
             return Response(503, [], b"", close=True)
-        kubelet = Kubelet(node, self._pods, self._client, self.containers, self._connect_to_pod)
+        kubelet = Kubelet(node, self._pods, self._client, self.containers, self._forward)
         path = request.path.strip("/")
         parts = [unquote(each) for each in path.split("/")]
         if parts[0] in _OF_CONTAINERS and len(parts) in (4, 5):
@@ -251,6 +272,10 @@ class NodeServers:
         if parts[0] == "portForward" and len(parts) in (3, 4):
             return _of_pod(kubelet, parts, request, query_of(request))
         page = PAGES.get(path)
+        if parts[0] == "metrics" and self.containers.objects is not None:
+            found = await metrics_page(kubelet, request)
+            if found is not None:
+                return found
         return text(404, "404 page not found\n") if page is None else await offload(page, kubelet, request)
 
 

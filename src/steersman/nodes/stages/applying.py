@@ -18,8 +18,9 @@ from steersman.work.bounded_cache import BoundedCache
 
 _MANAGER: Final = "kwok"
 _MOST_KINDS: Final = 256
-_BURST: Final = 500
-_PER_SECOND: Final = 100.0
+BURST: Final = 500
+"""Objects that all stages together apply in a row without a pause."""
+PER_SECOND: Final = 100.0
 """Objects that all stages together apply in a second, as stages may make objects that play the same stages."""
 
 
@@ -33,7 +34,7 @@ class Applying:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._resources: BoundedCache[tuple[str, str], OpenResource] = BoundedCache(_MOST_KINDS)
-        self._pace = Pace(_BURST, _PER_SECOND)
+        self._pace = Pace(BURST, PER_SECOND)
 
     async def apply(self, apply: PreparedApply, plain: dict[str, Any], namespace: str) -> None:
         """Create an object, or patch the one that exists. `namespace` is the default of its namespace.

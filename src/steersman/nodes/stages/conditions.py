@@ -38,11 +38,18 @@ class Failed(ValueError):
 class Conditions:
     """Compiler of expressions over the variables of one purpose, such as `self`.
 
-    `functions` are further functions. `random` is the source of `Rand()`.
+    `functions` are further functions. `random` is the source of `Rand()`. `most_cost` is the cost of one evaluation.
     """
 
-    def __init__(self, random: Random, *variables: str, functions: Mapping[str, tuple[Overload, ...]] = {}) -> None:
+    def __init__(
+        self,
+        random: Random,
+        *variables: str,
+        functions: Mapping[str, tuple[Overload, ...]] = {},
+        most_cost: int = _MOST_COST,
+    ) -> None:
         self._random = random
+        self._most_cost = most_cost
         self._variables = variables
         self._functions = functions
         self._environment: Environment | None = None
@@ -55,20 +62,22 @@ class Conditions:
             own = Library(functions={**_functions(self._random), **self._functions})
             self._environment = base_environment().extended(dict.fromkeys(self._variables, DYN), (own,))
         try:
-            return Condition(compile_expression(source, self._environment).program(kubernetes_costs))
+            program = compile_expression(source, self._environment).program(kubernetes_costs)
         except (CompileError, ProgramError) as error:
             raise StageError(f"failed to compile expression: {error}") from None
+        return Condition(program, self._most_cost)
 
 
 class Condition:
     """Compiled expression."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, most_cost: int) -> None:
         self._program = program
+        self._most_cost = most_cost
 
     def _value(self, variables: Mapping[str, Any]) -> Any:
         try:
-            return self._program.evaluate(variables, _MOST_COST)[0]
+            return self._program.evaluate(variables, self._most_cost)[0]
         except (EvaluationError, CostLimitExceeded, RecursionError) as error:
             raise Failed(str(error)) from None
 

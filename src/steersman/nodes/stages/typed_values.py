@@ -32,22 +32,22 @@ _NONE: Final = QuantityValue(Quantity(0))
 class Fields(LazyMap):
     """Struct of the API as a map: each field has a value, if need be its zero value."""
 
-    __slots__ = ("_struct",)
+    __slots__ = ("struct",)
 
     def __init__(self, struct: msgspec.Struct) -> None:
-        self._struct: Final = struct
+        self.struct: Final = struct
 
     def find(self, key: Any) -> tuple[Any, Any] | None:
-        attribute = _attributes(type(self._struct)).get(key) if isinstance(key, str) else None
+        attribute = _attributes(type(self.struct)).get(key) if isinstance(key, str) else None
         if attribute is None:
             return None
-        return key, _value(key, getattr(self._struct, attribute))
+        return key, _value(key, getattr(self.struct, attribute))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(type(self._struct).__struct_encode_fields__)
+        return iter(type(self.struct).__struct_encode_fields__)
 
     def __len__(self) -> int:
-        return len(type(self._struct).__struct_fields__)
+        return len(type(self.struct).__struct_fields__)
 
 
 class Amounts(LazyMap):

@@ -27,6 +27,22 @@ def test_a_template_makes_what_sprig_makes_of_it(case: dict[str, str]) -> None:
         Template(case["template"], SPRIG).render(data_of(DATA))
 
 
+@pytest.mark.parametrize(
+    "name", ["env", "expandenv", "getHostByName", "genCA", "genPrivateKey", "bcrypt", "htpasswd", "derivePassword"]
+)
+def test_what_reads_the_process_or_computes_for_long_is_not_there(name: str) -> None:
+    with pytest.raises(TemplateError, match=f'function "{name}" not defined'):
+        Template(f'{{{{ {name} "a" }}}}', SPRIG)
+
+
+def test_a_time_is_passed_on_and_printed() -> None:
+    assert Template('{{ (toDate "2006" "2017").Year }} {{ toJson (toDate "2006" "2017") }}', SPRIG).render(None) == (
+        '2017 "2017-01-01T00:00:00Z"'
+    )
+    assert len(Template("{{ now | unixEpoch }}", SPRIG).render(None)) == 10
+    assert Template("{{ ago now }}", SPRIG).render(None) == "0s"
+
+
 def test_chance_repeats_itself_with_its_seed() -> None:
     template = "{{ randAlphaNum 8 }} {{ randInt 3 9 }} {{ uuidv4 }} {{ randAlpha 3 }} {{ randNumeric 4 }}"
     texts = [Template(template, by_chance(Random(seed))).render(None) for seed in (1, 1, 2)]

@@ -10,7 +10,7 @@ from typing import Final
 from steersman.nodes.stages.go_template import syntax
 from steersman.nodes.stages.go_template.builtins import LAZY, Function
 from steersman.nodes.stages.go_template.syntax import Nodes, Operand, Pipeline
-from steersman.nodes.stages.go_template.values import MISSING, TemplateError, Value, text_of, truth, type_name
+from steersman.nodes.stages.go_template.values import MISSING, Opaque, TemplateError, Value, text_of, truth, type_name
 
 MOST_STEPS: Final = 50_000
 """Pieces of text, actions and iterations of loops in one evaluation."""
@@ -238,6 +238,8 @@ def _field(value: Value, name: str) -> Value:
         return value.get(name, MISSING)
     if value is MISSING:
         return MISSING
+    if isinstance(value, Opaque) and (found := value.member(name)) is not None:
+        return found
     if value is None:
         raise TemplateError(f"nil pointer evaluating interface {{}}.{name}")
     raise TemplateError(f"can't evaluate field {name} in type {type_name(value)}")

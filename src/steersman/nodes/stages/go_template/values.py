@@ -31,6 +31,21 @@ class Number(str):
     __slots__ = ()
 
 
+class Opaque:
+    """Value of a Go type of its own, which templates only pass on and print."""
+
+    __slots__ = ()
+    go_type = ""
+
+    def plain(self) -> Value:
+        """Return data for JSON."""
+        return str(self)
+
+    def member(self, name: str) -> Value:
+        """Return a field or the result of a method without arguments; None if there is none."""
+        return None
+
+
 class Kind(Enum):
     """Kinds of values that comparisons distinguish."""
 
@@ -58,6 +73,8 @@ def type_name(value: Value) -> str:
         return "<nil>"
     if isinstance(value, Number):
         return "json.Number"
+    if isinstance(value, Opaque):
+        return value.go_type
     if isinstance(value, list):
         return "[]interface {}"
     return "map[string]interface {}" if isinstance(value, dict) else kind_of(value).value
@@ -105,6 +122,8 @@ def _plain(value: Value) -> Value:
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE_IN_JSON:
         return int(value)
+    if isinstance(value, Opaque):
+        return value.plain()
     return None if value is MISSING else value
 
 

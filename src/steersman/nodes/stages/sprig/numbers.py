@@ -10,7 +10,7 @@ from typing import Final
 
 from steersman.net.ascii import is_digits
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
-from steersman.nodes.stages.go_template.values import TemplateError, Value
+from steersman.nodes.stages.go_template.values import TemplateError, Value, text_of
 
 MOST_NUMBERS: Final = 10_000
 """Elements of a list that a function creates."""
@@ -49,6 +49,19 @@ def _quotient(one: int, other: int) -> int:
         raise TemplateError("runtime error: integer divide by zero")
     found = abs(one) // abs(other)
     return found if (one < 0) == (other < 0) else -found
+
+
+def _divided(first: float, *others: float) -> float:
+    for each in others:
+        if each == 0:
+            raise TemplateError("decimal division by 0")
+        first /= each
+    return first
+
+
+def _octal(given: str) -> int:
+    """Return the number of an octal text; 0 for any other text."""
+    return int(given, 8) if re.fullmatch("[+-]?[0-7]{1,20}", given, re.ASCII) else 0
 
 
 def _product(*values: Value) -> int:
@@ -107,11 +120,13 @@ NUMBERS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         "add": lambda *values: _wrapped(sum(map(whole, values))),
         "add1": lambda value: _wrapped(whole(value) + 1),
+        "add1f": lambda value: real(value) + 1.0,
         "addf": lambda *values: sum(map(real, values)),
         "atoi": _atoi,
         "biggest": lambda first, *others: max(map(whole, (first, *others))),
         "ceil": lambda value: float(math.ceil(real(value))),
         "div": lambda one, other: _quotient(whole(one), whole(other)),
+        "divf": lambda first, *others: _divided(real(first), *map(real, others)),
         "float64": real,
         "floor": lambda value: float(math.floor(real(value))),
         "int": whole,
@@ -127,6 +142,7 @@ NUMBERS: Final[Mapping[str, Function]] = MappingProxyType(
         "seq": _seq,
         "sub": lambda one, other: _wrapped(whole(one) - whole(other)),
         "subf": lambda first, *others: real(first) - sum(map(real, others)),
+        "toDecimal": lambda value: _octal(text_of(value)),
         "until": _until,
         "untilStep": _until_step,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -143,16 +144,92 @@ def _abbreviated(width: Value, value: Value) -> str:
     return given if count < 4 or len(given) <= count else f"{given[: count - 3]}..."
 
 
+def _abbreviated_both(left: Value, right: Value, value: Value) -> str:
+    offset, width, given = integer(left, "abbrevboth"), integer(right, "abbrevboth"), text(value, "abbrevboth")
+    length = len(given)
+    if width < 4 or (offset > 0 and width < 7) or length <= width:
+        return given
+    offset = min(offset, length)
+    if length - offset < width - 3:
+        offset = length - (width - 3)
+    if offset <= 4:
+        return f"{given[: width - 3]}..."
+    if offset + width - 3 < length:
+        rest, most = given[offset:], width - 3
+        return "..." + (rest if len(rest) <= most else f"{rest[: most - 3]}...")
+    return f"...{given[length - (width - 3) :]}"
+
+
+def _wrapped(width: Value, newline: str, value: Value, *, breaks: bool) -> str:
+    """Return a text with a newline in place of the last space of each line."""
+    size, given = max(integer(width, "wrap"), 1), text(value, "wrap")
+    _bounded(len(given) + (len(given) // size + 1) * len(newline), "wrap")
+    parts: list[str] = []
+    at = 0
+    while len(given) - at > size:
+        if given[at] == " ":
+            at += 1
+            continue
+        space = given.rfind(" ", at, at + size + 1)
+        if space < at and breaks:
+            parts.append(given[at : at + size])
+            at += size
+            continue
+        if space < at:
+            space = given.find(" ", at + size)
+        if space < 0:
+            parts.append(given[at:])
+            return newline.join(parts)
+        parts.append(given[at:space])
+        at = space + 1
+    return newline.join([*parts, given[at:]])
+
+
+_WORD: Final = re.compile("[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+[a-z]*|[^A-Za-z0-9 _-]+", re.ASCII)
+_MOST_WORDS: Final = 1 << 16
+
+
+def _words(value: Value, whose: str) -> list[str]:
+    given = text(value, whose)
+    if len(given) > _MOST_WORDS:
+        raise TemplateError(f"{whose}: a text of more than {_MOST_WORDS} characters")
+    return _WORD.findall(given)
+
+
+def _joined(separator: str, whose: str) -> Function:
+    return lambda value: separator.join(map(to_lower, _words(value, whose)))
+
+
+def _camel(value: Value) -> str:
+    return "".join(to_upper(each[0]) + to_lower(each[1:]) for each in _words(value, "camelcase"))
+
+
+def _untitled(value: Value) -> str:
+    given = text(value, "untitle")
+    return "".join(
+        to_lower(char) if not number or not split_space(given[number - 1]) else char
+        for number, char in enumerate(given)
+    )
+
+
+def _swapped(value: Value) -> str:
+    return "".join(to_lower(char) if to_lower(char) != char else to_upper(char) for char in text(value, "swapcase"))
+
+
 TEXTS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         "abbrev": _abbreviated,
+        "abbrevboth": _abbreviated_both,
+        "camelcase": _camel,
         "cat": _cat,
         "contains": lambda part, value: text(part, "contains") in text(value, "contains"),
         "hasPrefix": lambda part, value: text(value, "hasPrefix").startswith(text(part, "hasPrefix")),
         "hasSuffix": lambda part, value: text(value, "hasSuffix").endswith(text(part, "hasSuffix")),
+        "hello": lambda: "Hello!",
         "indent": _indent,
         "initials": lambda value: "".join(each[0] for each in split_space(text(value, "initials"))),
         "join": _join,
+        "kebabcase": _joined("-", "kebabcase"),
         "lower": lambda value: to_lower(text(value, "lower")),
         "nindent": _nindent,
         "nospace": lambda value: "".join(split_space(text(value, "nospace"))),
@@ -160,12 +237,14 @@ TEXTS: Final[Mapping[str, Function]] = MappingProxyType(
         "quote": _quote,
         "repeat": _repeat,
         "replace": _replace,
+        "snakecase": _joined("_", "snakecase"),
         "sortAlpha": _sorted,
         "split": _split,
         "splitList": _split_list,
         "splitn": _splitn,
         "squote": _single_quote,
         "substr": _substr,
+        "swapcase": _swapped,
         "title": _title,
         "toString": text_of,
         "toStrings": strings_of,
@@ -175,6 +254,9 @@ TEXTS: Final[Mapping[str, Function]] = MappingProxyType(
         "trimSuffix": lambda part, value: text(value, "trimSuffix").removesuffix(text(part, "trimSuffix")),
         "trimall": _trim_all,
         "trunc": _trunc,
+        "untitle": _untitled,
         "upper": lambda value: to_upper(text(value, "upper")),
+        "wrap": lambda width, value: _wrapped(width, "\n", value, breaks=False),
+        "wrapWith": lambda width, newline, value: _wrapped(width, text(newline, "wrapWith"), value, breaks=True),
     }
 )
