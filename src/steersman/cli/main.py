@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "diff": "history.diff_command",
     "fork": "history.fork_command",
     "import": "import_command:import_",
+    "record": "record",
     "storage": "storage",
     "envtest": "envtest.command",
     "inspect": "inspect",
