@@ -36,7 +36,7 @@ inspector: install ## build the page of `steersman inspect` from inspector/ (nee
 	cd inspector && npm ci --no-audit --no-fund --ignore-scripts && npm run build
 	$(BIN)/python -m tools.inspector_page write
 
-test: install ## the unit tests, in some minutes (JOBS=0 for one process, TESTS=tests/net for some)
+test: install ## the unit tests, in some minutes (JOBS=1 for one process, TESTS=tests/net for some)
 	$(BIN)/python -m tools.run_tests --jobs $(JOBS) -m "not slow" $(RUN) $(TESTS)
 
 test-all: install ## all tests, the slow ones too
@@ -98,7 +98,7 @@ $(SUPPLY)/pip-compile: pyproject.toml
 
 lock: $(SUPPLY)/pip-compile ## write requirements.lock anew: what runs the server, by hashes, at the versions of constraints.txt
 	$(SUPPLY)/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--no-header --strip-extras --allow-unsafe --extra gzip --extra secretbox --extra stages --constraint constraints.txt --output-file requirements.lock pyproject.toml
+		--no-header --strip-extras --allow-unsafe --extra gzip --extra secretbox --constraint constraints.txt --output-file requirements.lock pyproject.toml
 
 sbom: $(SUPPLY)/pip-compile ## write dist/steersman.cdx.json, the bill of materials (CycloneDX) of an installation of requirements.lock
 	rm -rf .venv-locked && $(PYTHON) -m venv --without-pip .venv-locked && mkdir -p dist

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from bench.side_by_side import end, start
 from steersman.api.apps.v1 import Deployment
@@ -365,14 +365,21 @@ def measure(command: str, row: str) -> Figures:
     began = time.monotonic()
     server, reach = start(command.replace("{nodes}", str(nodes)), PATIENCE)
     try:
-        return asyncio.run(_with_client(reach, began, work))
+        with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
+            kubeconfig = Path(folder) / "kubeconfig"
+            write_kubeconfig(reach, kubeconfig)
+            return asyncio.run(with_client(reach, began, work, kubeconfig))
     finally:
         end(server)
 
 
-async def _with_client(reach: dict[str, Any], began: float, work: Callable[[Running], Awaitable[Figures]]) -> Figures:
-    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
-        json.dump(
+T = TypeVar("T")
+
+
+def write_kubeconfig(reach: dict[str, Any], path: Path) -> None:
+    """The kubeconfig of an administrator of a cluster."""
+    path.write_text(
+        json.dumps(
             {
                 "apiVersion": "v1",
                 "kind": "Config",
@@ -380,11 +387,16 @@ async def _with_client(reach: dict[str, Any], began: float, work: Callable[[Runn
                 "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
                 "clusters": [{"name": "it", "cluster": {"server": reach["url"], "certificate-authority": reach["ca"]}}],
                 "users": [{"name": "it", "user": {"token": reach["token"]}}],
-            },
-            file,
+            }
         )
-        file.flush()
-        client = Client(TLSTransport.from_kubeconfig(Path(file.name)), "bench")
+    )
+
+
+async def with_client(
+    reach: dict[str, Any], began: float, work: Callable[[Running], Awaitable[T]], kubeconfig: Path
+) -> T:
+    """Does something with a client of a cluster."""
+    client = Client(TLSTransport.from_kubeconfig(kubeconfig), "bench")
     cluster = Running(client, Processes(reach["pids"]), began)
     try:
         return await work(cluster)

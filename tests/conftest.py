@@ -26,7 +26,7 @@ from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProce
 from steersman.testing.keys import SERVICE_ACCOUNTS, make_keys
 from steersman.work.offloading import Account, bound, missed_offloads
 from steersman.work.threads import WorkerThreads
-from tests import durations, failures, first_states, hanging, memoised, reports
+from tests import durations, failures, first_states, hanging, memoised
 from tests.example_counts import BY_DEFAULT, IN_CI
 
 nesting.raise_recursion_limit()  # as a server does at its start
@@ -49,47 +49,25 @@ USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of CI."""
     own = parser.getgroup("the project's own tests")
-    own.addoption("--record-durations", metavar="FILE", type=Path, help="write how long each file of tests took")
+    own.addoption("--record-durations", metavar="FOLDER", type=Path, help="write there how long each file took")
     own.addoption("--watch-updates", action="store_true", help="fail updates that change the stored object in place")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register plugins that report hanging tests (in every process), failures and durations (in the main process)."""
+    """Register plugins that report hanging tests, failures and durations."""
     gc.disable()  # until tests run: almost all that is made before stays
-    if _is_worker(config):
-        if not config.option.record_durations:
-            config.pluginmanager.register(reports.OfResults())
-        # before pytest ends the process
-        config.pluginmanager.register(hanging.Watch(float(config.getini("faulthandler_timeout")) * 0.9, descriptor=2))
-        return
+    # before pytest ends the process
+    config.pluginmanager.register(hanging.Watch(float(config.getini("faulthandler_timeout")) * 0.9, descriptor=2))
     config.pluginmanager.register(failures.Teller(config))
     if config.option.record_durations:
         config.pluginmanager.register(durations.Recorder(config.option.record_durations))
 
 
-def _is_worker(config: pytest.Config) -> bool:
-    """Return True in a process that pytest-xdist has started."""
-    return hasattr(config, "workerinput")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute files of tests in the order of their durations, and go on when a process dies."""
-    if config.getoption("dist") != "loadfile":
-        return None
-    from tests.distribution import ByFile
-
-    config.option.loadscopereorder = False
-    return ByFile(config, log)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run tests of the shared server on its event loop. With several processes, run the longest file first."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run tests of shared servers on the event loop of these servers."""
     for item in items:
         if not _SHARED.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
-    if _is_worker(config):
-        items[:] = durations.longest_first(items, durations.read())
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from steersman.work.no_collections import no_collections
+
 SIZES = (16, 32, 64)
 TOO_STEEP = 3.0
 """Largest ratio of the calls that the second and the first doubling add: 2 is linear, 4 is quadratic."""
@@ -16,7 +18,7 @@ NOTHING_MUCH = 400
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Count the calls of Python and C functions that `work` makes."""
+    """Count the calls of Python and C functions that `work` makes. Those of finalizers of other garbage do not count."""
     count = 0
 
     def see(frame: Any, event: str, argument: Any) -> None:
@@ -24,11 +26,12 @@ def calls(work: Callable[[], object]) -> int:
         if event in ("call", "c_call"):
             count += 1
 
-    sys.setprofile(see)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
+    with no_collections():
+        sys.setprofile(see)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
     return count
 
 

@@ -1,13 +1,14 @@
-"""Seconds that tests took in earlier runs. The longest file is started first, so that no process ends with it alone.
+"""Seconds that tests took in earlier runs, by which the files are divided into parts for several processes.
 
-The record is a hint only. A file without a record is started before all others, and a wrong figure costs only time.
+The record is a hint only: a wrong figure costs only time.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from tests import ROOT
 RECORD = ROOT / ".ci" / "durations.json"
 SLOW = "slow"
 FAST = "fast"
+_OF_A_FILE = 0.05
+"""Seconds that the collection of a file takes."""
 
 Seconds = dict[str, dict[str, float]]
 """Seconds by pace (FAST or SLOW) and by file of tests, as a path from the root of the project."""
@@ -47,42 +50,55 @@ def updated(known: Seconds, measured: Mapping[str, Mapping[str, float]], root: P
     }
 
 
-def pace_of(item: pytest.Item) -> str:
-    """Return SLOW for a test marked as slow, otherwise FAST."""
-    return SLOW if item.get_closest_marker("slow") else FAST
-
-
 def file_of(nodeid: str) -> str:
     """Return the file of a test."""
     return nodeid.partition("::")[0]
 
 
-def longest_first(items: Iterable[pytest.Item], seconds: Seconds) -> list[pytest.Item]:
-    """Return the tests with the longest file first. Tests of a file, and files of equal length, keep their order."""
-    by_file: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        by_file.setdefault(file_of(item.nodeid), []).append(item)
+def parts(files: Sequence[str], number: int, seconds: Seconds, pace: str | None) -> list[list[str]]:
+    """Return the files in at most `number` parts that take equally long, of tests of one pace or of both.
+
+    The longest file is added first, each to the part that is the shortest by then. A file that has no record, with
+    tests of any pace, takes as long as the average file. Names of tests, FILE::TEST, count as their file.
+    """
+    known = Counter(seconds[SLOW]) + Counter(seconds[FAST]) if pace is None else seconds[pace]
+    average = sum(known.values()) / max(len(known), 1)
 
     def length(file: str) -> float:
-        paces = {pace_of(item) for item in by_file[file]}
-        known = [seconds[pace][file] for pace in paces if file in seconds[pace]]
-        return sum(known) if known else float("inf")
+        name = file_of(file)
+        has_record = name in seconds[FAST] or name in seconds[SLOW]
+        return _OF_A_FILE + (known.get(name, 0.0) if has_record else average)
 
-    return [item for file in sorted(by_file, key=length, reverse=True) for item in by_file[file]]
+    found: list[list[str]] = [[] for _ in range(min(number, max(len(files), 1)))]
+    lengths = [0.0] * len(found)
+    for file in sorted(files, key=length, reverse=True):
+        shortest = lengths.index(min(lengths))
+        found[shortest].append(file)
+        lengths[shortest] += length(file)
+    return found
 
 
 class Recorder:
-    """Plugin that adds up the seconds of each file of tests and writes them at the end of the run."""
+    """Plugin that adds up the seconds of each file of tests and writes them to a folder at the end of the run."""
 
-    def __init__(self, record: Path) -> None:
-        self._record = record
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._seconds: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a phase of a test, in whichever process it ran."""
+        """Count a phase of a test."""
         pace = SLOW if SLOW in report.keywords else FAST
         self._seconds[pace][file_of(report.nodeid)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        """Write the record."""
-        write(updated(read(self._record), self._seconds), self._record)
+        """Write what this process measured."""
+        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(self._seconds))
+
+
+def merge(measured: Iterable[Path], record: Path) -> None:
+    """Write what several processes measured into a record."""
+    seconds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for each in measured:
+        for pace, by_file in json.loads(each.read_text()).items():
+            seconds[pace].update(by_file)
+    write(updated(read(record), seconds), record)

@@ -1,38 +1,31 @@
-"""Tests of the record of the durations of files, and of the order made from it."""
+"""Tests of the record of the durations of files, and of the parts made from it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+
+import pytest
 
 from tests import durations
 
 
-def named(*nodeids: str, slow: bool = False) -> list[Any]:
-    """Return tests of these names."""
-    return [SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda _: slow or None) for nodeid in nodeids]
+def test_parts_take_equally_long() -> None:
+    known = {"fast": {"a.py": 9.0, "b.py": 5.0, "c.py": 4.0, "d.py": 1.0}, "slow": {"d.py": 50.0}}
+    assert durations.parts(["a.py", "b.py", "c.py"], 2, known, "fast") == [["a.py"], ["b.py", "c.py"]]
+    assert durations.parts(["a.py", "b.py", "c.py", "d.py"], 2, known, None) == [["d.py"], ["a.py", "b.py", "c.py"]]
 
 
-def ordered(items: list[Any], fast: dict[str, float], slow: dict[str, float]) -> list[str]:
-    """Return the names of the tests in the order that these durations give."""
-    return [item.nodeid for item in durations.longest_first(items, {"fast": fast, "slow": slow})]
+def test_an_unknown_file_counts_as_the_average_and_one_without_tests_of_the_pace_as_nothing() -> None:
+    known = {"fast": {"a.py": 1.0, "b.py": 5.0}, "slow": {"empty.py": 1.0, "s.py": 90.0}}
+    assert durations.parts(["b.py", "new.py", "a.py"], 2, known, "fast") == [["b.py"], ["new.py", "a.py"]]
+    assert durations.parts(["a.py", "s.py", "empty.py"], 2, known, "fast") == [["a.py"], ["s.py", "empty.py"]]
 
 
-def test_the_longest_file_comes_first_and_its_tests_stay_in_their_order() -> None:
-    items = named("a.py::z", "a.py::a", "b.py::b", "c.py::c")
-    assert ordered(items, {"a.py": 1.0, "b.py": 3.0, "c.py": 2.0}, {}) == ["b.py::b", "c.py::c", "a.py::z", "a.py::a"]
-
-
-def test_a_file_that_nothing_is_known_of_comes_before_all() -> None:
-    assert ordered(named("a.py::a", "b.py::b"), {"a.py": 100.0}, {}) == ["b.py::b", "a.py::a"]
-
-
-def test_only_the_tests_that_run_count() -> None:
-    fast, slow = named("a.py::a"), named("b.py::b", "a.py::s", slow=True)
-    known: tuple[dict[str, float], dict[str, float]] = ({"a.py": 2.0}, {"a.py": 50.0, "b.py": 10.0})
-    assert ordered([*slow, *fast], *known)[0] == "a.py::s"
-    assert ordered([*fast, *named("b.py::b", slow=True)], *known)[0] == "b.py::b"
+def test_each_part_has_files_and_names_of_tests_count_as_their_file() -> None:
+    known: durations.Seconds = {"fast": {"a.py": 9.0, "b.py": 1.0}, "slow": {}}
+    assert durations.parts(["a.py::x"], 3, known, "fast") == [["a.py::x"]]
+    assert durations.parts(["b.py", "b.py::y", "a.py::x"], 2, known, "fast") == [["a.py::x"], ["b.py", "b.py::y"]]
+    assert durations.parts([], 2, known, "fast") == [[]]
 
 
 def test_measured_files_replace_known_ones_and_those_that_are_gone_are_left_out(tmp_path: Path) -> None:
@@ -45,16 +38,19 @@ def test_measured_files_replace_known_ones_and_those_that_are_gone_are_left_out(
     }
 
 
-def test_a_run_is_recorded_by_file_and_pace(tmp_path: Path) -> None:
-    record = tmp_path / "durations.json"
-    recorder = durations.Recorder(record)
-    file = "tests/test_durations.py"
-    for seconds, marks in ((0.2, {}), (0.3, {}), (4.0, {"slow": True})):
-        recorder.pytest_runtest_logreport(
-            SimpleNamespace(nodeid=f"{file}::x", duration=seconds, keywords=marks)  # type: ignore[arg-type]
-        )
-    recorder.pytest_sessionfinish()
-    assert durations.read(record) == {"fast": {file: 0.5}, "slow": {file: 4.0}}
+def test_the_measurements_of_several_processes_are_added_up_by_file_and_pace(tmp_path: Path) -> None:
+    record, file = tmp_path / "durations.json", "tests/test_durations.py"
+    measured = [tmp_path / name for name in ("1", "2")]
+    for folder in measured:
+        folder.mkdir()
+        recorder = durations.Recorder(folder)
+        for seconds, is_slow in ((0.2, False), (0.3, False), (4.0, True)):
+            report = pytest.TestReport(f"{file}::x", (file, 1, "x"), {}, "passed", None, "call", duration=seconds)
+            report.keywords = {"slow": 1} if is_slow else {}
+            recorder.pytest_runtest_logreport(report)
+        recorder.pytest_sessionfinish()
+    durations.merge([each for folder in measured for each in folder.iterdir()], record)
+    assert durations.read(record) == {"fast": {file: 1.0}, "slow": {file: 8.0}}
 
 
 def test_the_record_in_the_project_can_be_read() -> None:

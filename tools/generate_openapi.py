@@ -99,13 +99,13 @@ def shared_parameters(document: dict[str, Any]) -> dict[str, str]:
 def names_of_parameters(document: dict[str, Any], operation: Operation) -> dict[tuple[str, str], str]:
     """The shared parameters of an operation: their names by parameter and place."""
     item = document["paths"][operation.path]
-    found = {}
+    names = {}
     for each in (*item[operation.method].get("parameters", ()), *item.get("parameters", ())):
         if "$ref" in each:
             name = each["$ref"].rpartition("/")[2]
             whole = document["parameters"][name]
-            found[whole["name"], whole["in"]] = name
-    return found
+            names[whole["name"], whole["in"]] = name
+    return names
 
 
 def addition(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:

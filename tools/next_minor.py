@@ -119,8 +119,8 @@ def _types(source: str) -> Iterator[tuple[str, Type]]:
         if line.startswith("//") or (not line.strip() and comments and comments[-1] and "" not in comments):
             comments.append(line.strip())
             continue
-        if found := _TYPE.match(line):
-            name, alias, declared = found[1], found[2], found[3].partition("//")[0].strip()
+        if match := _TYPE.match(line):
+            name, alias, declared = match[1], match[2], match[3].partition("//")[0].strip()
             markers = _markers(comments)
             if re.fullmatch(r"struct ?\{", declared):
                 yield name, Type("struct", markers, dict(_fields(lines)))
@@ -143,14 +143,14 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, Field]]:
         if bare.startswith("//"):
             comments.append(bare)
             continue
-        if (found := _FIELD.fullmatch(bare)) and (found[1] or re.search(r"(^|\.|\*)[A-Z]", found[2])):
-            tags = dict(_TAG.findall(found[3] or ""))
+        if (match := _FIELD.fullmatch(bare)) and (match[1] or re.search(r"(^|\.|\*)[A-Z]", match[2])):
+            tags = dict(_TAG.findall(match[3] or ""))
             name, *options = tags.get("json", "").split(",")
             number = re.match(r"\w+,(\d+)", tags.get("protobuf", ""))
-            words = [found[2], *(each for each in options if each not in ("", "inline"))]
+            words = [match[2], *(each for each in options if each not in ("", "inline"))]
             words += [f"protobuf {number[1]}"] if number else []
             if name != "-":
-                yield name or found[1] or found[2], Field(", ".join(words), _markers(comments))
+                yield name or match[1] or match[2], Field(", ".join(words), _markers(comments))
         comments = []
 
 

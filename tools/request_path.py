@@ -73,7 +73,9 @@ class Client:
 
     async def create(self) -> None:
         self._number += 1
-        await self.ask("POST", PODS, pod(f"pod-{self._number}"))
+        made = pod("web")  # of one template, as most are
+        made["metadata"]["name"] = f"pod-{self._number}"
+        await self.ask("POST", PODS, made)
 
     async def update(self) -> None:
         self._number += 1

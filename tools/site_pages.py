@@ -1,24 +1,34 @@
 """Pages of the documentation site that are made of the code, and links to files of the repository (hooks of MkDocs).
 
-The pages of commands, flags and metrics come from the commands, the flags and a running server; those of `steersman` and
-`steersman.testing` from docstrings, by mkdocstrings. A link of a page to a file or folder outside of `docs/`, such as
-`../examples/backups`, leads to a page that shows the file or the folder's files.
+The pages of commands, flags, resources, limits, metrics and modules come from the commands, the flags, the resources, the
+fields of `Limits`, a running server and the first lines of modules; those of `steersman` and `steersman.testing` from
+docstrings, by mkdocstrings. A link of a page to a file or folder outside of `docs/`, such as `../examples/backups`, leads
+to a page that shows the file or the folder's files.
 """
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from steersman.api.index import ON_REQUEST
 from steersman.cli.command import default_texts
+from steersman.cli.flags import NOT_SUPPORTED
 from steersman.cli.main import main as program
+from steersman.controlplane import on_request
 from steersman.controlplane.options import SECTIONS
+from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.net import limits
+from steersman.rest.resource import OtherVersion, Resource
 from steersman.testing import Environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,13 +61,13 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are made of the code, and a page for each file or folder that a page links to."""
     from mkdocs.structure.files import File
 
-    pages = dict(_pages())
-    pages[_shown_at("LICENSE")] = _source_page(ROOT / "LICENSE")  # the README on an index links to it
+    generated = {uri: "\n".join(lines()) for uri, lines in PAGES.items()}
+    generated[_shown_at("LICENSE")] = _source_page(ROOT / "LICENSE")  # the README on an index links to it
     for page in sorted((ROOT / "docs").rglob("*.md")):
         for name, _ in _OUTSIDE.findall(page.read_text(encoding="utf-8")):
             if name != "README.md":
-                pages[_shown_at(name)] = _source_page(ROOT / name)
-    for uri, content in pages.items():
+                generated[_shown_at(name)] = _source_page(ROOT / name)
+    for uri, content in generated.items():
         files.append(File.generated(config, uri, content=content))
     return files
 
@@ -104,17 +114,9 @@ def _with_links_of(path: Path) -> str:
     return _RELATIVE.sub(linked, path.read_text(encoding="utf-8"))
 
 
-def _pages() -> Iterator[tuple[str, str]]:
-    yield "reference/commands.md", "\n".join(_commands())
-    yield "reference/flags.md", "\n".join(_flags())
-    yield "reference/metrics.md", "\n".join(_metrics())
-    yield "reference/steersman.md", _api("steersman", "steersman")
-    yield "reference/testing.md", _api("testing", "steersman.testing")
-
-
-def _api(name: str, module: str) -> str:
+def _api(name: str, module: str) -> Iterator[str]:
     heading, words = _API[name]
-    return f"# {heading}\n\n{words}\n\n::: {module}\n    options:\n      show_root_heading: false\n"
+    yield f"# {heading}\n\n{words}\n\n::: {module}\n    options:\n      show_root_heading: false\n"
 
 
 def _commands() -> Iterator[str]:
@@ -144,6 +146,76 @@ def _flags() -> Iterator[str]:
         yield f"## {title}\n"
         rows = ((f"`--{name}`", _code(defaults.get(name, "")), flag.help) for name, flag in flags.items())
         yield from _table(("flag", "default", "meaning"), rows)
+    yield "## Refused flags\n"
+    yield "kube-apiserver has these flags. Here they end the start with `not supported yet: --NAME`.\n"
+    yield ", ".join(f"`--{name}`" for name in sorted(NOT_SUPPORTED - {"help"})) + "\n"
+
+
+def _resources() -> Iterator[str]:
+    """Yield a table of the resources that are served, and one of the versions that `--runtime-config` turns on."""
+    yield "# Resources\n\nFor those who look for a kind, a subresource or a version. Subresources are in parentheses.\n"
+    served: dict[str, list[str]] = {}
+    for resource, other in _versions((*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)):
+        served.setdefault(_api_version(resource, other), []).append(_with_subresources(resource))
+    yield from _table(("API", "resources"), ((api, ", ".join(names)) for api, names in served.items()))
+    yield "## Versions that are off by default\n"
+    rows = []
+    for resource, other in _versions(on_request.kube_api(lambda *_: True)):
+        if tuple((api := _api_version(resource, other)).split("/")) in ON_REQUEST:
+            stored = resource.stored_as.rpartition("/")[2] or resource.version
+            deprecated = "yes" if (other or resource).deprecation_warning else "no"
+            rows.append((api, _with_subresources(resource), stored, deprecated))
+    yield from _table(("API", "resource", "stored as", "deprecated"), rows)
+
+
+def _versions(resources: Iterable[Resource[Any]]) -> Iterator[tuple[Resource[Any], OtherVersion | None]]:
+    """Yield each resource with None for its own version, then with each other version."""
+    for resource in resources:
+        for other in (None, *resource.other_versions):
+            yield resource, other
+
+
+def _api_version(resource: Resource[Any], other: OtherVersion | None) -> str:
+    group, version = (other.group, other.version) if other else (resource.group, resource.version)
+    return f"{group}/{version}" if group else version
+
+
+def _with_subresources(resource: Resource[Any]) -> str:
+    names = ", ".join(each.name for each in resource.subresources)
+    return f"{resource.plural} ({names})" if names else resource.plural
+
+
+def _limits() -> Iterator[str]:
+    """Yield a table of the fields of `Limits`, with their defaults and docstrings."""
+    yield "# Limits of connections\n\nFor those who audit or size a server: the fields of `steersman.net.limits.Limits`.\n"
+    (declaration,) = ast.parse(inspect.getsource(limits.Limits)).body
+    assert isinstance(declaration, ast.ClassDef)
+    rows = []
+    for field, words in zip(declaration.body, declaration.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant):
+            name = ast.unparse(field.target)
+            meaning = inspect.cleandoc(str(words.value.value))
+            rows.append((f"`{name}`", f"{getattr(limits.Limits(), name):,}", meaning))
+    yield from _table(("field", "default", "meaning"), rows)
+
+
+def _modules() -> Iterator[str]:
+    """Yield a section for each package, with the first line of each of its modules but the generated ones."""
+    yield "# Modules\n\nFor those who look for the file to change: every file of `src/steersman/`, with its first line.\n"
+    sources = ROOT / "src" / "steersman"
+    for package in sorted(each.parent for each in sources.glob("*/__init__.py")):
+        yield f"## {package.name}\n\n{_first_line(package / '__init__.py')}\n"
+        if package.name != "api":
+            files = (
+                each for each in sorted(package.rglob("*.py")) if each.parent != package or each.name != "__init__.py"
+            )
+            rows = ((f"`{each.relative_to(package)}`", _first_line(each)) for each in files)
+            yield from _table(("file", "content"), (row for row in rows if row[1]))
+
+
+def _first_line(module: Path) -> str:
+    """Return the first line of a module's docstring, or an empty text."""
+    return (ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def _metrics() -> Iterator[str]:
@@ -172,3 +244,16 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[
 
 def _code(text: str) -> str:
     return f"`{text}`" if text else ""
+
+
+PAGES: Final[dict[str, Callable[[], Iterator[str]]]] = {
+    "reference/commands.md": _commands,
+    "reference/flags.md": _flags,
+    "reference/resources.md": _resources,
+    "reference/limits.md": _limits,
+    "reference/metrics.md": _metrics,
+    "reference/modules.md": _modules,
+    "reference/steersman.md": partial(_api, "steersman", "steersman"),
+    "reference/testing.md": partial(_api, "testing", "steersman.testing"),
+}
+"""Lines of each page that is made of the code."""

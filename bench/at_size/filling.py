@@ -132,12 +132,12 @@ def _rows(templates: dict[str, _Template], counts: Counts) -> Iterator[tuple[str
 
 
 def _templates(stored: dict[str, bytes]) -> dict[str, _Template]:
-    found = {}
+    templates = {}
     for key, value in stored.items():
         kind = key.split("/")[2]
         if kind in _KINDS and (kind == "minions" or "/size-00/" in key):
-            found[kind] = _Template(key, value)
-    return found
+            templates[kind] = _Template(key, value)
+    return templates
 
 
 def fill_file(path: Path, counts: Counts) -> None:

@@ -114,8 +114,8 @@ async def test_large_objects_are_judged_beside_the_loop() -> None:
 async def test_times_of_the_namespace_come_as_texts() -> None:
     conditions = _conditions("namespaceObject.metadata.creationTimestamp.getFullYear() > 2000")
     given = inputs({}, namespace={"metadata": {"creationTimestamp": "2024-01-01T00:00:00Z"}})
-    found = await conditions.match(given, AuthorizerAnswers(Authorizer().ask))
-    assert found.error.endswith("resulted in error: no such overload: getFullYear(string)")
+    match = await conditions.match(given, AuthorizerAnswers(Authorizer().ask))
+    assert match.error.endswith("resulted in error: no such overload: getFullYear(string)")
 
 
 @pytest.mark.parametrize(

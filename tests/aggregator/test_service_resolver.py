@@ -18,9 +18,11 @@ KEY = ServiceKey("default", "s", 443)
 
 def resolver(client: Client, *, endpoints_only: bool = False) -> ServiceResolver:
     plane = client.plane
-    found = ServiceResolver(plane.store, plane.objects, endpoints_only=endpoints_only, itself=lambda: ("itself", 6443))
-    found.watch((KEY.namespace, KEY.name))
-    return found
+    service_resolver = ServiceResolver(
+        plane.store, plane.objects, endpoints_only=endpoints_only, itself=lambda: ("itself", 6443)
+    )
+    service_resolver.watch((KEY.namespace, KEY.name))
+    return service_resolver
 
 
 async def service(client: Client, **spec: Any) -> None:

@@ -340,6 +340,7 @@ async def test_requests_do_not_wait_for_other_definitions_of_their_group(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await cluster.define(definition())
+    assert (await cluster.client.get(cluster.path())).status == 200  # waits for the sync that its status has queued
     seen = asyncio.Event()
 
     async def never(self: Any, name: str) -> None:

@@ -35,72 +35,74 @@ def leaf(issuer: str, signer: ec.EllipticCurvePrivateKey = CA_KEY) -> bytes:
 def test_every_certificate_of_every_file_counts(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(ONE + OTHER)
     (tmp_path / "b").write_bytes(root("third"))
-    found = Authorities([str(tmp_path / "a"), str(tmp_path / "b")], clock=Clock())
-    assert all(found.verify([leaf(each)]) for each in ("one", "other", "third"))
-    assert not found.verify([leaf("nobody")])
-    assert not found.verify([leaf("one", OTHER_KEY)])  # of one who has the same name
-    assert not found.verify([b"damaged"])
-    assert not found.verify([])
+    authorities = Authorities([str(tmp_path / "a"), str(tmp_path / "b")], clock=Clock())
+    assert all(authorities.verify([leaf(each)]) for each in ("one", "other", "third"))
+    assert not authorities.verify([leaf("nobody")])
+    assert not authorities.verify([leaf("one", OTHER_KEY)])  # of one who has the same name
+    assert not authorities.verify([b"damaged"])
+    assert not authorities.verify([])
 
 
 def test_a_chain_leads_over_what_the_client_sends_with_its_certificate(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(ONE)
-    found = Authorities([str(tmp_path / "a")], clock=Clock())
+    authorities = Authorities([str(tmp_path / "a")], clock=Clock())
     below = der(root("below", BELOW_KEY, issuer="one", signer=CA_KEY))
     for_servers = der(root("servers", BELOW_KEY, issuer="one", signer=CA_KEY, usage=ExtendedKeyUsageOID.SERVER_AUTH))
-    assert found.verify([leaf("below", BELOW_KEY), below])
-    assert not found.verify([leaf("below", BELOW_KEY)])
-    assert not found.verify([leaf("servers", BELOW_KEY), for_servers])
-    assert not found.verify([certificate(JANE, issuer="jane", signer=KEY), leaf("one")])  # no authority signed that
+    assert authorities.verify([leaf("below", BELOW_KEY), below])
+    assert not authorities.verify([leaf("below", BELOW_KEY)])
+    assert not authorities.verify([leaf("servers", BELOW_KEY), for_servers])
+    assert not authorities.verify(
+        [certificate(JANE, issuer="jane", signer=KEY), leaf("one")]
+    )  # no authority signed that
 
 
 def test_an_authority_below_another_counts_by_itself(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(root("below", BELOW_KEY, issuer="one", signer=CA_KEY))
-    found = Authorities([str(tmp_path / "a")], clock=Clock())
-    assert found.verify([leaf("below", BELOW_KEY)])
-    assert not found.verify([leaf("one"), der(ONE)])
+    authorities = Authorities([str(tmp_path / "a")], clock=Clock())
+    assert authorities.verify([leaf("below", BELOW_KEY)])
+    assert not authorities.verify([leaf("one"), der(ONE)])
 
 
 def test_chains_count_in_their_time(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(ONE)
     clock = Clock()
-    found = Authorities([str(tmp_path / "a")], clock=clock)
-    assert found.verify([leaf("one")])
+    authorities = Authorities([str(tmp_path / "a")], clock=clock)
+    assert authorities.verify([leaf("one")])
     clock.now += timedelta(days=20)
-    assert not found.verify([leaf("one")])
+    assert not authorities.verify([leaf("one")])
 
 
 def test_a_clock_that_is_set_back_lets_no_chain_count_for_longer(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(ONE)
     clock = Clock()
-    found = Authorities([str(tmp_path / "a")], clock=clock)
-    assert found.verify([leaf("one")])
+    authorities = Authorities([str(tmp_path / "a")], clock=clock)
+    assert authorities.verify([leaf("one")])
     clock.now -= timedelta(days=20)
-    assert not found.verify([leaf("one")])
+    assert not authorities.verify([leaf("one")])
 
 
 def test_what_counts_exactly_vouches_for_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(ONE)
     (tmp_path / "admin").write_bytes(ssl.DER_cert_to_PEM_cert(leaf("nobody")).encode())
-    found = Authorities([str(tmp_path / "a")], [str(tmp_path / "admin")], clock=Clock())
+    authorities = Authorities([str(tmp_path / "a")], [str(tmp_path / "admin")], clock=Clock())
     exact = der((tmp_path / "admin").read_bytes())
-    assert found.verify([exact])
-    assert not found.verify([leaf("nobody")])
+    assert authorities.verify([exact])
+    assert not authorities.verify([leaf("nobody")])
 
 
 def test_files_that_change_count_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed_files, "CHECK_EVERY", 0.0)
     path = tmp_path / "a"
     path.write_bytes(ONE)
-    found = Authorities([str(path)], clock=Clock())
-    assert found.verify([leaf("one")])
+    authorities = Authorities([str(path)], clock=Clock())
+    assert authorities.verify([leaf("one")])
     path.write_bytes(OTHER + OTHER)
-    assert not found.verify([leaf("one")])
-    assert found.verify([leaf("other")])
+    assert not authorities.verify([leaf("one")])
+    assert authorities.verify([leaf("other")])
     path.write_text("damaged")
-    assert found.verify([leaf("other")])
+    assert authorities.verify([leaf("other")])
     path.unlink()
-    assert found.verify([leaf("other")])
+    assert authorities.verify([leaf("other")])
 
 
 @pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo, Path.touch, lambda path: path.symlink_to(path)])
@@ -110,10 +112,10 @@ def test_a_file_that_cannot_be_used_any_more_is_told_of_once(
     monkeypatch.setattr(followed_files, "CHECK_EVERY", 0.0)
     path = tmp_path / "a"
     path.write_bytes(ONE)
-    found = Authorities([str(path)], clock=Clock())
+    authorities = Authorities([str(path)], clock=Clock())
     path.unlink()
     put(path)
-    assert all(found.verify([leaf("one")]) for _ in range(3))
+    assert all(authorities.verify([leaf("one")]) for _ in range(3))
     assert len(caplog.records) == 1
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests import ROOT
 
 PROGRAMS = [
+    "bench.autoscalers",
     "bench.cache_checks",
     "bench.clusters",
     "bench.compaction_micro",
@@ -27,6 +28,7 @@ PROGRAMS = [
     "tools.controllers",
     "tools.crash_test",
     "tools.hostile",
+    "tools.node_churn",
     "tools.one_etcd",
     "tools.request_path",
     "tools.scheduler_comparison",

@@ -27,20 +27,20 @@ def exec_of(plugin: Plugin) -> dict[str, object]:
 def test_a_plugin_gives_the_credentials(kubeconfig: Path, tmp_path: Path, command: list[str]) -> None:
     plugin = Plugin(tmp_path)
     plugin.prints({"token": token_of(kubeconfig)})
-    found = CliRunner().invoke(main, [*command, "--kubeconfig", str(with_user(kubeconfig, exec_of(plugin)))])
-    assert (found.exit_code, found.stderr) == (0, "")
+    result = CliRunner().invoke(main, [*command, "--kubeconfig", str(with_user(kubeconfig, exec_of(plugin)))])
+    assert (result.exit_code, result.stderr) == (0, "")
     assert len(plugin.runs) == 1
 
 
 def test_a_plugin_that_fails_is_one_line_without_control_characters(kubeconfig: Path, tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, "#!/bin/sh\nprintf 'log in:\\n\\033[31mnow\\n' >&2\nexit 1\n")
-    found = CliRunner().invoke(main, ["why", "--kubeconfig", str(with_user(kubeconfig, exec_of(plugin)))])
-    assert found.exit_code == 1
-    assert found.stderr.endswith("failed with exit code 1: log in: \\x1b[31mnow\n")
-    assert found.stderr.count("\n") == 1
+    result = CliRunner().invoke(main, ["why", "--kubeconfig", str(with_user(kubeconfig, exec_of(plugin)))])
+    assert result.exit_code == 1
+    assert result.stderr.endswith("failed with exit code 1: log in: \\x1b[31mnow\n")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_command_acts_as_another_user(kubeconfig: Path) -> None:
     path = with_user(kubeconfig, {"token": token_of(kubeconfig), "as": "joe"})
-    found = CliRunner().invoke(main, ["why", "can-i", "delete", "pods", "--kubeconfig", str(path)])
-    assert "User joe may not delete pods" in found.output
+    result = CliRunner().invoke(main, ["why", "can-i", "delete", "pods", "--kubeconfig", str(path)])
+    assert "User joe may not delete pods" in result.output

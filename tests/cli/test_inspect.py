@@ -63,9 +63,9 @@ def test_only_one_file_is_kept(opened: list[str]) -> None:
 
 
 def test_a_missing_kubeconfig_is_one_line(tmp_path: Path) -> None:
-    found = CliRunner().invoke(main, ["inspect", "--no-browser", "--kubeconfig", str(tmp_path / "none")])
-    assert found.exit_code == 1
-    assert found.stderr.count("\n") == 1
+    result = CliRunner().invoke(main, ["inspect", "--no-browser", "--kubeconfig", str(tmp_path / "none")])
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.fixture

@@ -174,13 +174,17 @@ async def test_requests_in_this_process_leave_nothing_to_the_collector(client: C
         with suppress(StatusError):
             await client.get(CONFIG_MAPS, name, "default")
 
+    async def left_by(requests: int) -> int:
+        gc.collect()
+        for _ in range(requests):
+            await ask()
+        return gc.collect()
+
     await ask()
-    gc.collect()
     gc.disable()
     try:
-        for _ in range(50):
-            await ask()
-        assert gc.collect() < 50
+        # tasks of the server leave something now and then, requests would do so every time
+        assert min([await left_by(50) for _ in range(3)]) < 50
     finally:
         gc.enable()
 

@@ -162,6 +162,9 @@ async def failure(found: ExecCredentials) -> str:
 @pytest.mark.parametrize(
     ("printed", "problem"),
     [
+        ("[" * 100_000, "decoding stdout: "),
+        ("- " * 100_000, "decoding stdout: "),
+        ('{"a":' * 50_000, "decoding stdout: "),
         ("", "decoding stdout: Object 'Kind' is missing in ''"),
         ("secret-token", "decoding stdout: "),
         ('{"kind": "Status", "apiVersion": "v1"}', "decoding stdout: no kind"),
@@ -231,6 +234,10 @@ async def test_a_plugin_that_hangs_ends_with_its_children(tmp_path: Path) -> Non
 async def test_output_is_bounded(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, "#!/bin/sh\nhead -c 3000000 /dev/zero\n")
     assert (await failure(credentials(plugin.path))).endswith("printed more than 1048576 bytes")
+    plugin = Plugin(tmp_path, "#!/bin/sh\nexec cat /dev/zero\n")  # without an end
+    assert (await failure(credentials(plugin.path))).endswith("printed more than 1048576 bytes")
+    plugin = Plugin(tmp_path, "#!/bin/sh\nkill -9 $$\n")
+    assert (await failure(credentials(plugin.path))).endswith("failed with exit code -1")
     plugin = Plugin(tmp_path, "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x >&2\nexit 1\n")
     assert len(await failure(credentials(plugin.path))) < 3_000
 

@@ -281,3 +281,53 @@ async def test_all_who_ask_share_one(client: Client) -> None:
     await informers.wait_until_synced()
     assert informers.for_resource(CONFIG_MAPS).has_synced
     await informers.stop()
+
+
+class _JSONResponse:
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        self._body = text.encode()
+
+    def header(self, name: str) -> str:
+        return ""
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def read(self) -> bytes:
+        return self._body
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class RepeatingServer:
+    """A transport to a server without lists by watches, whose lists have a page that leads to itself."""
+
+    def __init__(self) -> None:
+        self.lists = 0
+
+    async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
+        if "watch=1" in target:
+            return _JSONResponse(422, '{"kind":"Status","reason":"Invalid","message":"forbidden","code":422}')
+        self.lists += 1
+        return _JSONResponse(200, '{"metadata":{"continue":"again"},"items":[]}')
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+async def test_a_list_without_end_fails_at_the_first_repeated_page() -> None:
+    server = RepeatingServer()
+    client = Client(server, "tests")
+    informer = Informer(client, CONFIG_MAPS)
+    waiting = asyncio.create_task(informer.wait_for_first_attempt())
+    await asyncio.sleep(0)
+    informer.start()
+    with pytest.raises(StatusError, match="a page of configmaps is followed by itself"):
+        await waiting
+    await informer.stop()
+    assert server.lists == 2
+    with pytest.raises(StatusError, match="a page of configmaps is followed by itself"):
+        _ = [each async for each in client.iterate(CONFIG_MAPS)]
+    assert server.lists == 4

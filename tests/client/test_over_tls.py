@@ -13,6 +13,7 @@ from steersman.client.resources import CONFIG_MAPS
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
 from steersman.testing import Environment
+from steersman.webhooks.kubeconfig import load_kubeconfig
 
 
 async def test_objects_and_watches_go_through_a_socket() -> None:
@@ -34,6 +35,16 @@ async def test_objects_and_watches_go_through_a_socket() -> None:
         await informer.stop()
         await nobody.aclose()
         await client.aclose()
+
+
+async def test_a_response_has_a_limit_also_with_another_token() -> None:
+    async with Environment(listen=True) as environment:
+        transport = TLSTransport(load_kubeconfig(environment.kubeconfig()), longest=20)
+        for each in (transport, transport.with_token(lambda: "wrong")):
+            client = Client(each, "tests")
+            with pytest.raises(Unreachable, match="longer than 20 bytes"):
+                await client.request("GET", "/apis")
+            await client.aclose()
 
 
 async def test_a_server_that_is_gone_is_unreachable() -> None:

@@ -57,10 +57,10 @@ async def code_of(client: Client, path: str) -> int:
 
 
 async def test_decisions_are_served(cluster: Cluster) -> None:
-    found = await admin(cluster).get_plain(f"{PATH}/default/small")
+    plain = await admin(cluster).get_plain(f"{PATH}/default/small")
     node = (await admin(cluster).get(PODS, "small", "default")).spec.node_name
-    (decision,) = found["decisions"]
-    assert (found["namespace"], found["name"]) == ("default", "small")
+    (decision,) = plain["decisions"]
+    assert (plain["namespace"], plain["name"]) == ("default", "small")
     assert (decision["result"], decision["node"]) == ("Scheduled", node)
     (decision,) = (await admin(cluster).get_plain(f"{PATH}/default/large"))["decisions"]
     assert decision["rejections"] == [{"plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "nodes": 1}]

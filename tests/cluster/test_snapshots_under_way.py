@@ -14,7 +14,7 @@ from steersman.authentication.user import UserInfo
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informer
-from steersman.client.resources import PODS
+from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
 from steersman.controlplane.options import Options
@@ -143,7 +143,12 @@ async def _unfinished(client: Client) -> list[str]:
         if pod.status.phase != "Running" or pod.metadata.deletion_timestamp:
             found.append(f"{pod.metadata.name} on {pod.spec.node_name or 'no node'}: {pod.status}")
     if wanted:
-        found.append(f"{wanted} pods are missing")
+        sets = [
+            f"{each.metadata.name} {each.metadata.uid} {each.status}"
+            for each in (await client.list(REPLICA_SETS)).items
+        ]
+        pods = [(each.metadata.name, each.metadata.owner_references) for each in (await client.list(PODS)).items]
+        found.append(f"{wanted} pods are missing: {pods} of {sets}")
     for each in (await client.list(NAMESPACES)).items:
         if each["status"]["phase"] == "Terminating":
             found.append(f"namespace {each['metadata']['name']} is not gone: {each['status']}")

@@ -59,8 +59,8 @@ async def test_a_stateful_set_has_volumes_that_can_be_made_larger(keys_folder: P
         await client.patch(PERSISTENT_VOLUME_CLAIMS, "data-web-0", "default", larger)
 
         async def is_larger() -> bool:
-            found = await client.get(PERSISTENT_VOLUME_CLAIMS, "data-web-0", "default")
-            return found.status.capacity == {"storage": "3Gi"} and not found.status.conditions
+            claim = await client.get(PERSISTENT_VOLUME_CLAIMS, "data-web-0", "default")
+            return claim.status.capacity == {"storage": "3Gi"} and not claim.status.conditions
 
         await eventually(is_larger)
         await client.delete(STATEFUL_SETS, "web", "default")
@@ -99,8 +99,8 @@ async def test_a_pod_waits_until_its_volume_is_let_go_by_another_node(keys_folde
         await client.create(PODS, pod("second", "a", "node-1"))
 
         async def waits() -> list[str]:
-            found = await client.get(PODS, "second", "default")
-            return [each.state.waiting.reason for each in found.status.container_statuses if each.state.waiting]
+            pod = await client.get(PODS, "second", "default")
+            return [each.state.waiting.reason for each in pod.status.container_statuses if each.state.waiting]
 
         assert await eventually(waits) == ["ContainerCreating"]
         await client.delete(PODS, "first", "default", DeleteOptions(grace_period_seconds=0))

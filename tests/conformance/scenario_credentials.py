@@ -34,9 +34,9 @@ def make_certificate(folder: Path, name: str, asked: dict[str, Any]) -> None:
     issuer, signer = subject, key
     if "ca" in asked:
         issuer = x509.load_pem_x509_certificate((folder / f"{asked['ca']}.crt").read_bytes()).subject
-        found = serialization.load_pem_private_key((folder / f"{asked['ca']}.key").read_bytes(), None)
-        assert isinstance(found, ec.EllipticCurvePrivateKey)
-        signer = found
+        pem_private_key = serialization.load_pem_private_key((folder / f"{asked['ca']}.key").read_bytes(), None)
+        assert isinstance(pem_private_key, ec.EllipticCurvePrivateKey)
+        signer = pem_private_key
     now = datetime.datetime.now(datetime.UTC)
     end = now + asked.get("days", 30) * _DAY
     built = (

@@ -216,8 +216,8 @@ async def test_a_file_that_could_not_be_used_is_tried_again_soon(folder: Path) -
     total = "apiserver_encryption_config_controller_automatic_reloads_total"
 
     def count(status: str) -> int:
-        found = re.search(f'{total}{{status="{status}".*}} (.*)', "".join(registry.expose()))
-        return int(found[1]) if found else 0
+        match = re.search(f'{total}{{status="{status}".*}} (.*)', "".join(registry.expose()))
+        return int(match[1]) if match else 0
 
     async def failed_again() -> bool:
         return count("failure") >= 3

@@ -67,8 +67,8 @@ async def test_whoever_asks_first_fills_the_cache() -> None:
         stores.append(Store(bind(CONFIG_MAPS), storage))
         return StoreObjects(stores[-1])
 
-    found = await cold().get_cached("ns", "a")
-    assert found.metadata.name == "a"
+    cached = await cold().get_cached("ns", "a")
+    assert cached.metadata.name == "a"
     assert [each.metadata.name async for each, _ in cold().iterate_cached()] == ["a"]
     assert await cold().read_all("ns", Reading(lambda each: each.metadata.name, "metadata")) == ["a"]
     for each in stores:
@@ -88,8 +88,8 @@ async def test_a_version_is_read_once(objects: StoreObjects) -> None:
 
 async def test_large_objects_are_read_beside_the_loop_once_for_all_who_ask(objects: StoreObjects) -> None:
     seen = Seen()
-    found = await asyncio.gather(*(objects.read_all("ns", seen.reading) for _ in range(3)))
-    assert found == [[2_000, 1]] * 3
+    results = await asyncio.gather(*(objects.read_all("ns", seen.reading) for _ in range(3)))
+    assert results == [[2_000, 1]] * 3
     assert sorted(seen.here) == [False, True]
     assert objects.read_all_cached("ns", seen.reading) == [2_000, 1]
     assert len(seen.here) == 2

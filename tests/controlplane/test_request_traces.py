@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from steersman.authorization.rbac import RbacAuthorizer
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.endpoints.query import NO_QUERY
 from steersman.server.request_paths import MOST_STREAMS, RequestStream, install_request_paths, matcher
@@ -123,6 +124,38 @@ async def test_a_refused_request_tells_who_refused_it(
     assert (allowed["decision"], allowed["authorizer"]) == ("allow", "PrivilegedGroupAuthorizer")
 
 
+async def test_the_rule_that_allowed_a_request_stands_beside_its_binding(
+    start_control_plane: StartControlPlane, client_of: ClientOf
+) -> None:
+    plane = await start_control_plane()
+    admin, alice = client_of(plane), client_of(plane, "alice")
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rules = [
+        {"verbs": ["*"], "apiGroups": ["apps"], "resources": ["*"]},
+        {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["other"]},
+        {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]},
+    ]
+    await admin.post(f"{rbac}/roles", {"metadata": {"name": "reader"}, "rules": rules})
+    binding = {
+        "metadata": {"name": "readers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+    }
+    await admin.post(f"{rbac}/rolebindings", binding)
+    await recent(admin)
+    assert (await alice.get(f"{CONFIG_MAPS}/absent")).status == 404
+    assert (await alice.get("/version")).status == 200
+    by_rule = step(await traced(admin, "?user=alice&code=404"), "authorization")["attributes"]
+    assert by_rule["reason"].startswith('RBAC: allowed by RoleBinding "readers/default" of Role "reader"')
+    assert by_rule["rule"] == 'rules[2]: {"verbs":["get","list"],"apiGroups":[""],"resources":["configmaps"]}'
+    by_path = step(await traced(admin, "?user=alice&code=200"), "authorization")["attributes"]
+    assert by_path["rule"].startswith('rules[0]: {"verbs":["get"],"nonResourceURLs":[')
+    await admin.put(f"{rbac}/roles/reader", {"metadata": {"name": "reader"}, "rules": rules[:2]})
+    changed = step(await traced(admin, "?user=alice&code=404"), "authorization")["attributes"]
+    assert "reason" in changed
+    assert "rule" not in changed
+
+
 async def test_an_update_tells_its_revision_and_a_conflict_its_reason(client: Client) -> None:
     await recent(client)
     await client.post(CONFIG_MAPS, {"metadata": {"name": "c"}})
@@ -181,6 +214,14 @@ async def test_malformed_filters_are_refused(client: Client, query: str) -> None
     assert (await client.get(f"/debug/requests{query}")).status == 400
 
 
+@pytest.mark.parametrize("name", ["failed", "watch"])
+async def test_a_boolean_is_true_or_false(client: Client, name: str) -> None:
+    refused = await client.get(f"/debug/requests?{name}=maybe")
+    assert (refused.status, refused.json()["message"]) == (400, f"{name} must be true or false: 'maybe'")
+    for no in ("", "0", "false"):
+        assert "requests" in (await client.get(f"/debug/requests?{name}={no}")).json()
+
+
 async def test_an_id_is_found_by_its_end_and_an_unknown_one_is_404(client: Client) -> None:
     await recent(client)
     await client.get(CONFIG_MAPS, **{"audit-id": "chosen-by-the-client"})
@@ -217,7 +258,7 @@ async def test_an_answer_of_one_of_several_workers_says_so(client: Client) -> No
     for path in ("/debug/requests", "/debug/requests/"):
         server.paths.pop(path, None)
         server.prefixes.pop(path, None)
-    install_request_paths(server, RequestTraces(server.traces), "2 of 4")
+    install_request_paths(server, RequestTraces(server.traces), RbacAuthorizer().rule_behind, "2 of 4")
     for path in ("/debug/requests", "/debug/requests/unknown"):
         assert (await client.get(path)).headers["steersman-worker"] == "2 of 4"
 

@@ -32,9 +32,9 @@ class Document:
 
     def section(self, heading: str) -> str:
         """Return the prose below a heading, up to the next one of its level or above. Fails if the heading is missing."""
-        found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", self.prose, re.MULTILINE | re.DOTALL)
-        assert found is not None, f"{self.path.name} has no section {heading!r}"
-        return found[2]
+        match = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", self.prose, re.MULTILINE | re.DOTALL)
+        assert match is not None, f"{self.path.name} has no section {heading!r}"
+        return match[2]
 
     def table(self, heading: str) -> list[tuple[str, ...]]:
         """Return the rows of the tables in a section, without the header rows."""

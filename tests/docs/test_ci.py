@@ -92,7 +92,7 @@ def test_every_step_is_taken_and_the_end_is_good(tmp_path: Path) -> None:
         ".venv-3.13/bin/python -m tools",
         "--watch-updates",
         "--ignore tests/conformance",
-        "--dist load ",
+        "--dist=load ",
     ],
 )
 def test_a_step_that_fails_fails_the_run(step: str, tmp_path: Path) -> None:

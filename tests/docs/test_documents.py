@@ -18,6 +18,7 @@ from steersman.controlplane import on_request
 from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
 from steersman.controlplane.options import FLAGS, SECTIONS, Options
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.net.limits import Limits
 from steersman.rest.resource import OtherVersion, Resource
 from tests.docs.markdown_documents import FILES, ROOT, Document, plain
 
@@ -103,22 +104,35 @@ def test_the_readme_names_both_commands_of_a_first_visit(documents: Documents) -
     assert {"`make up`", "`make test`"} <= set(re.findall(r"`make \w+`", documents["README"].text))
 
 
+def test_every_limit_of_connections_has_its_default_and_meaning(reference: Documents) -> None:
+    rows = reference["limits"].table("Limits of connections")
+    assert [plain(name) for name, _, _ in rows] == list(Limits.__struct_fields__)
+    assert all(default and meaning for _, default, meaning in rows)
+
+
 def flags_of(text: str) -> list[str]:
     return re.findall(r"`--([\w-]+)`", text)
 
 
-def test_every_supported_flag_is_in_one_table_of_flags_and_no_other(documents: Documents) -> None:
-    page = documents["compatibility-flags"]
+def test_flags_that_differ_are_told_once(documents: Documents) -> None:
     headings = ("Other defaults", "Other effects", "Flags of Steersman alone")
-    named = [name for heading in headings for row in page.table(heading) for name in flags_of(row[0])]
-    named += [name for row in page.table("Flags that work alike") for name in flags_of(row[1])]
+    named = [
+        name
+        for heading in headings
+        for row in documents["compatibility-flags"].table(heading)
+        for name in flags_of(row[0])
+    ]
     assert len(named) == len({*named})
-    assert {*named} == set(FLAGS)
+    assert {*named} <= set(FLAGS)
 
 
-def test_flags_that_work_alike_are_in_their_sections(documents: Documents) -> None:
-    for title, flags in documents["compatibility-flags"].table("Flags that work alike"):
-        assert {*flags_of(flags)} <= set(SECTIONS[title] if title in SECTIONS else SECTIONS[f"{title} flags"])
+def test_every_flag_of_kube_apiserver_is_accepted_or_refused_by_name(reference: Documents) -> None:
+    page = reference["flags"]
+    accepted = [name for title in SECTIONS for row in page.table(title) for name in flags_of(row[0])]
+    assert sorted(accepted) == sorted(FLAGS)
+    refused = flags_of(page.section("Refused flags").replace("`--NAME`", ""))
+    assert refused == sorted(NOT_SUPPORTED - {"help"})
+    assert {*KUBE_APISERVER_FLAGS} <= {*accepted, *refused, "help"}
 
 
 def test_flags_with_another_default_than_kube_apiservers_are_in_the_table(documents: Documents) -> None:
@@ -141,11 +155,6 @@ def test_flags_that_kube_apiserver_does_not_have_are_told_with_their_defaults(do
         assert shown == defaults[name].strip("[]") or name == "data-dir", name
 
 
-def test_flags_that_are_refused_are_listed(documents: Documents) -> None:
-    told = flags_of(documents["compatibility-flags"].section("Refused flags").replace("`--NAME`", ""))
-    assert told == sorted(NOT_SUPPORTED - {"help"})
-
-
 def resources_of(cell: str) -> Iterator[tuple[str, str]]:
     """Yield plural and subresources of each resource in a cell such as `nodes (proxy, status), secrets`."""
     yield from re.findall(r"(\w+)(?: \(([^)]*)\))?(?:, |$)", cell)
@@ -155,21 +164,21 @@ def subresources_of(resource: Resource[Any]) -> str:
     return ", ".join(each.name for each in resource.subresources)
 
 
-def test_every_resource_is_in_the_table_of_resources_and_no_other(documents: Documents) -> None:
-    table = documents["compatibility-resources"].table("Resources")
+def test_every_resource_is_in_the_table_of_resources_and_no_other(reference: Documents) -> None:
+    table = reference["resources"].table("Resources")
     told = [(api, *each) for api, cell in table for each in resources_of(cell)]
     expected = [(api_version(*served), served[0].plural, subresources_of(served[0])) for served in SERVED]
     assert sorted(told) == sorted(expected)
 
 
-def test_every_version_that_can_be_turned_on_is_in_its_table_and_no_other(documents: Documents) -> None:
+def test_every_version_that_can_be_turned_on_is_in_its_table_and_no_other(reference: Documents) -> None:
     expected = set()
     for resource, other in ON_REQUEST:
         warning = (other or resource).deprecation_warning
         stored = resource.stored_as.rpartition("/")[2] or resource.version
         api = api_version(resource, other)
         expected.add((api, resource.plural, subresources_of(resource), stored, "yes" if warning else "no"))
-    table = documents["compatibility-resources"].table("Versions that are off by default")
+    table = reference["resources"].table("Versions that are off by default")
     assert {
         (api, *each, stored, warned) for api, cell, stored, warned in table for each in resources_of(cell)
     } == expected
@@ -186,10 +195,10 @@ def test_admission_plugins_are_those_of_the_table_in_order(compatibility: Docume
 
 
 def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -> None:
-    found = re.search(r"These (\d+) are not: ([^.]+)\.", compatibility.section("Admission plugins"))
-    assert found is not None
-    missing = found[2].replace("\n", " ").split(", ")
-    assert int(found[1]) == len(missing)
+    match = re.search(r"These (\d+) are not: ([^.]+)\.", compatibility.section("Admission plugins"))
+    assert match is not None
+    missing = match[2].replace("\n", " ").split(", ")
+    assert int(match[1]) == len(missing)
     assert {*missing} <= NOTHING_TO_ADMIT
     assert len(missing) + sum(each.on_by_default for each in PLUGINS) == 27
 
@@ -232,28 +241,16 @@ def test_modules_on_the_map_exist(documents: Documents) -> None:
     assert not unknown
 
 
-def mapped(document: Document) -> dict[str, list[str]]:
-    """Return the lines of the map by the package below `src/steersman` that they are about."""
-    (tree,) = re.findall(r"^src/steersman/\n(.*?)^(?:\n|```)", document.text, re.MULTILINE | re.DOTALL)
-    lines: dict[str, list[str]] = {}
-    package = ""
-    for line in tree.splitlines():
-        found = re.match(r"[├└]── (\w+)/", line)
-        package = found[1] if found else package
-        lines.setdefault(package, []).append(line)
-    return lines
-
-
-def test_the_map_has_every_package_and_files_that_exist(documents: Documents) -> None:
-    lines = mapped(documents["architecture"])
-    assert sorted(lines) == sorted(each.parent.name for each in SOURCES.glob("*/__init__.py"))
-    unknown = []
-    for package, told in lines.items():
-        names = {file.name for file in (SOURCES / package).rglob("*.py")}
-        for name in re.findall(r"(?<![\w/])\w+\.py\b", "\n".join(told)):
-            if name not in names:
-                unknown.append(f"{package}: {name}")
-    assert not unknown
+def test_every_module_is_on_the_page_of_modules_with_its_summary(reference: Documents) -> None:
+    page = reference["modules"]
+    packages = sorted(each.parent for each in SOURCES.glob("*/__init__.py"))
+    assert re.findall(r"^## (\w+)$", page.text, re.MULTILINE) == [each.name for each in packages]
+    for package in packages:
+        if package.name != "api":  # generated
+            modules = {
+                each.relative_to(package).as_posix() for each in package.rglob("*.py") if each.name != "__init__.py"
+            }
+            assert modules <= {plain(name) for name, _ in page.table(package.name)}, package.name
 
 
 def test_every_primitive_of_work_answers_a_question(documents: Documents) -> None:
@@ -271,7 +268,7 @@ def test_every_primitive_of_work_answers_a_question(documents: Documents) -> Non
 def test_every_dependency_is_explained_at_the_version_that_is_pinned(documents: Documents) -> None:
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     extras = PROJECT["project"]["optional-dependencies"]
-    optional = [each for extra in ("gzip", "secretbox", "stages", "tracing") for each in extras[extra]]
+    optional = [each for extra in ("gzip", "secretbox", "tracing") for each in extras[extra]]
     needed = [*PROJECT["project"]["dependencies"], *optional, *PROJECT["build-system"]["requires"][1:]]
     names = {re.split(r"[<>=~; ]", each)[0] for each in (*needed, *PROJECT["dependency-groups"]["dev"])}
     document = documents["dependencies"]

@@ -16,10 +16,10 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def kubectl_binary() -> str:
-    found = find_kubectl()
-    if found is None:
+    kubectl = find_kubectl()
+    if kubectl is None:
         pytest.skip("no kubectl on this machine: put one in PATH, or name it in $KUBECTL")
-    return found
+    return kubectl
 
 
 @pytest.fixture(scope="session")

@@ -87,9 +87,9 @@ class FrontProcess:
         assert self._process is not None
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            found = _ADDRESS.search(line)
-            if found is not None:
-                self._addresses.put(found[0])
+            match = _ADDRESS.search(line)
+            if match is not None:
+                self._addresses.put(match[0])
 
     def address(self) -> str:
         """Return the next address that opens the page once."""

@@ -173,7 +173,9 @@ class Reader:
             assert looks or any(text in line for text in _TOO_EARLY for line in printed), said
             assert time.monotonic() < until, said
             time.sleep(0.5)
-        fails = any(line.startswith(("The ", "error:", "Error", "Warning:")) for line in step.told)
+        fails = any(
+            line.startswith(("The ", "error:", "Error", "Warning:")) or ": error: " in line for line in step.told
+        )
         assert status == 0 or fails or "|" in step.command, (step.command, printed)
 
     def _begin(self, step: Step) -> None:

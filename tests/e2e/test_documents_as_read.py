@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
+from bench.autoscalers import programs
 from tests.docs.markdown_documents import ROOT, Document
+from tests.e2e.autoscalers import find_autoscaler
 from tests.e2e.reader import Reader
 from tests.storage.etcd.process import free_port, program
 
@@ -92,6 +94,22 @@ def test_the_page_about_nodes(reader: Reads) -> None:
 def test_the_page_about_containers(reader: Reads) -> None:
     reads = reader({r"kubectl exec -it": "there is no terminal"}, {"8080": str(free_port())})
     reads.read(Document(ROOT / "docs" / "up-containers.md"))
+
+
+def test_the_page_about_autoscalers(reader: Reads) -> None:
+    """The part about cluster-autoscaler is read where its program is there: nothing builds it from a Go module."""
+    built = {r"GOBIN=|mv kwok|git clone|\(cd autoscaler/": "the programs are built once, for all tests"}
+    autoscaler, karpenter = None, find_autoscaler("karpenter")
+    try:
+        autoscaler = programs.program("cluster-autoscaler")
+    except programs.NoProgram as reason:
+        built[r".*(batch|group|autoscaler|POD_NAMESPACE)"] = str(reason)
+    reads = reader(built)
+    for each in filter(None, (karpenter, autoscaler)):
+        (reads.folder / each.name).symlink_to(each)
+    (modules := reads.folder / "go" / "pkg").mkdir(parents=True)
+    (modules / "mod").symlink_to(programs.karpenter_module().parents[1])
+    reads.read(Document(ROOT / "docs" / "autoscalers.md"))
 
 
 def test_the_page_about_real_clusters(reader: Reads) -> None:
@@ -238,6 +256,10 @@ def test_the_page_about_java_and_rust(reader: Reads) -> None:
 
 def test_the_page_about_ci(reader: Reads) -> None:
     reader(INSTALLS).read(Document(ROOT / "docs" / "test-ci.md"))
+
+
+def test_the_page_about_checks(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "check.md"))
 
 
 @OPENSSL

@@ -19,15 +19,15 @@ SOURCE = Path(__file__).with_name("envtest")
 
 def processes_with(text: str) -> list[str]:
     """Return the command lines of processes that contain a text."""
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue  # it has ended meanwhile
         if text in line:
-            found.append(line)
-    return found
+            processes.append(line)
+    return processes
 
 
 def test_envtest_starts_uses_and_stops_a_control_plane_that_leaves_nothing(tmp_path: Path) -> None:

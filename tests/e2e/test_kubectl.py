@@ -287,9 +287,9 @@ def test_scale_and_set_image(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
     assert kubectl("scale", "deployment", "web", "--replicas=4") == "deployment.apps/web scaled\n"
     assert kubectl("set", "image", "deployment/web", "nginx=nginx:2") == "deployment.apps/web image updated\n"
-    found = kubectl.json("get", "deployment", "web")
-    assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (4, 3)
-    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
+    deployment = kubectl.json("get", "deployment", "web")
+    assert (deployment["spec"]["replicas"], deployment["metadata"]["generation"]) == (4, 3)
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
 
 
 def test_delete(kubectl: Kubectl) -> None:

@@ -99,8 +99,8 @@ def test_taking_over_from_client_side_apply(kubectl: Kubectl) -> None:
     assert owners(kubectl, "configmap", "settings") == [("kubectl-client-side-apply", "Update", "")]
     told = apply(kubectl, with_data(color="red"))
     assert told == "configmap/settings serverside-applied\n"
-    found = kubectl.json("get", "configmap", "settings")
-    assert found["data"] == {"color": "red"}
+    configmap = kubectl.json("get", "configmap", "settings")
+    assert configmap["data"] == {"color": "red"}
     assert sorted(owners(kubectl, "configmap", "settings")) == [
         ("kubectl", "Apply", ""),
         ("kubectl-last-applied", "Apply", ""),

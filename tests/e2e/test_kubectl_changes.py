@@ -115,8 +115,8 @@ def test_patch_of_a_subresource(kubectl: Kubectl, kind: str) -> None:
     patch = ("patch", "deployment", "web", f"--type={kind}")
     kubectl(*patch, "--subresource=scale", "-p", '{"spec":{"replicas":2}}')
     kubectl(*patch, "--subresource=status", "-p", '{"status":{"replicas":2,"readyReplicas":1}}')
-    found = kubectl.json("get", "deployment", "web")
-    assert (found["spec"]["replicas"], found["status"]["readyReplicas"]) == (2, 1)
+    deployment = kubectl.json("get", "deployment", "web")
+    assert (deployment["spec"]["replicas"], deployment["status"]["readyReplicas"]) == (2, 1)
 
 
 def test_a_patch_that_makes_no_sense_is_told(kubectl: Kubectl) -> None:
@@ -210,11 +210,11 @@ def settle(kubectl, name: str) -> None:
 
 def keep_revision(kubectl, number: int) -> None:
     """Create the ReplicaSet that a controller creates for the present Deployment."""
-    found = kubectl.json("get", "deployment", "web")
-    template = found["spec"]["template"]
+    deployment = kubectl.json("get", "deployment", "web")
+    template = deployment["spec"]["template"]
     labels = template["metadata"]["labels"] | {"pod-template-hash": str(number)}
     revision = {"deployment.kubernetes.io/revision": str(number)}
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": found["metadata"]["uid"]}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": deployment["metadata"]["uid"]}
     kubectl("annotate", "deployment", "web", f"deployment.kubernetes.io/revision={number}", "--overwrite")
     kubectl.apply_file(
         "create",

@@ -46,9 +46,9 @@ def test_an_object_is_applied_in_one_version_and_got_in_another(kubectl: Any) ->
     assert (
         "Warning: resource.k8s.io/v1beta1 ResourceClaim is deprecated in v1.35+, unavailable in v1.38+" in done.stderr
     )
-    found = kubectl.json("get", "resourceclaims", "gpu")
-    assert found["apiVersion"] == "resource.k8s.io/v1"
-    assert found["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "gpus"
+    resourceclaims = kubectl.json("get", "resourceclaims", "gpu")
+    assert resourceclaims["apiVersion"] == "resource.k8s.io/v1"
+    assert resourceclaims["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] == "gpus"
     older = kubectl.json("get", "resourceclaims.v1beta1.resource.k8s.io", "gpu")
     assert older["spec"]["devices"]["requests"][0]["deviceClassName"] == "gpus"
     labelled = {**CLAIM, "metadata": {"name": "gpu", "labels": {"a": "b"}}}

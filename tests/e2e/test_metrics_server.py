@@ -35,9 +35,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, files: CertificateFiles) ->
 
 @pytest.fixture(scope="module")
 def metrics(files: CertificateFiles) -> Iterator[MetricsServer]:
-    found = MetricsServer(files, own_address())
-    found.nodes = {"n1": {"cpu": "250m", "memory": "512Mi"}, "n2": {"cpu": "1", "memory": "1Gi"}}
-    found.pods = {
+    metrics_server = MetricsServer(files, own_address())
+    metrics_server.nodes = {"n1": {"cpu": "250m", "memory": "512Mi"}, "n2": {"cpu": "1", "memory": "1Gi"}}
+    metrics_server.pods = {
         (TEAM, "web"): (
             {"app": "web"},
             {"main": {"cpu": "30m", "memory": "40Mi"}, "side": {"cpu": "5m", "memory": "2Mi"}},
@@ -45,8 +45,8 @@ def metrics(files: CertificateFiles) -> Iterator[MetricsServer]:
         (TEAM, "job"): ({"app": "job"}, {"main": {"cpu": "900m", "memory": "700Mi"}}),
         ("default", "other"): ({}, {"main": {"cpu": "1m", "memory": "1Mi"}}),
     }
-    yield found
-    found.stop()
+    yield metrics_server
+    metrics_server.stop()
 
 
 @pytest.fixture(scope="module")

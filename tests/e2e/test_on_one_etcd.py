@@ -61,7 +61,7 @@ def _lists(client: Client) -> Iterator[tuple[str, str]]:
 
 def _objects(client: Client) -> Objects:
     """Return the objects that servers do not write themselves, by path of the list and name."""
-    found: Objects = {}
+    objects: Objects = {}
     for path, plural in _lists(client):
         answer = client.ask("GET", path)
         if answer.code != 200 or plural in _WRITTEN_BY_SERVERS:
@@ -69,8 +69,8 @@ def _objects(client: Client) -> Objects:
         for item in answer.body["items"]:
             name, namespace = item["metadata"]["name"], item["metadata"].get("namespace", "")
             if namespace == NAMESPACE or name.startswith("sample-"):
-                found[f"{path} {namespace}/{name}"] = item
-    return found
+                objects[f"{path} {namespace}/{name}"] = item
+    return objects
 
 
 def _eventually(client: Client, wanted: Objects) -> Objects:
@@ -79,9 +79,9 @@ def _eventually(client: Client, wanted: Objects) -> Objects:
     kube-apiserver serves custom resources only some time after it is ready.
     """
     until = time.monotonic() + _PATIENCE
-    while (found := _objects(client)).keys() != wanted.keys() and time.monotonic() < until:
+    while (objects := _objects(client)).keys() != wanted.keys() and time.monotonic() < until:
         time.sleep(0.2)
-    return found
+    return objects
 
 
 def _written(client: Client, word: str) -> dict[str, Any]:
@@ -107,9 +107,9 @@ def test_each_takes_over_what_the_other_has_stored(etcd: EtcdProcess, tmp_path: 
     assert len(before) > 60
     assert not refused
     with Ours(tmp_path / "ours", port, [*flags, f"--etcd-servers={etcd.url}"]) as own:
-        found = _objects(own.client)
-        assert found.keys() == before.keys()
-        different = [key for key in before if found[key] != before[key]]
+        objects = _objects(own.client)
+        assert objects.keys() == before.keys()
+        different = [key for key in before if objects[key] != before[key]]
         assert different == []
         assert own.client.ask("GET", f"{_SECRETS}/shared").body == secret
         secret = _written(own.client, "ours")

@@ -79,8 +79,8 @@ def refused(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[
 
 
 def test_the_server_tells_its_version(api_client: Any) -> None:
-    found = client.VersionApi(api_client).get_code()
-    assert (found.major, found.minor) == ("1", "36")
+    code = client.VersionApi(api_client).get_code()
+    assert (code.major, code.minor) == ("1", "36")
     groups = {group.name for group in client.ApisApi(api_client).get_api_versions().groups}
     assert {"apps", "batch", "rbac.authorization.k8s.io"} <= groups
 
@@ -91,12 +91,12 @@ def test_the_server_tells_its_version(api_client: Any) -> None:
 def test_the_life_of_a_config_map(core: Any, namespace: str) -> None:
     made = core.create_namespaced_config_map(namespace, config_map("settings", color="blue"))
     assert made.metadata.creation_timestamp.tzinfo is not None
-    found = core.read_namespaced_config_map("settings", namespace)
-    assert found == made
-    found.data["size"] = "large"
-    changed = core.replace_namespaced_config_map("settings", namespace, found)
+    namespaced_config_map = core.read_namespaced_config_map("settings", namespace)
+    assert namespaced_config_map == made
+    namespaced_config_map.data["size"] = "large"
+    changed = core.replace_namespaced_config_map("settings", namespace, namespaced_config_map)
     assert changed.data == {"color": "blue", "size": "large"}
-    code, body = refused(core.replace_namespaced_config_map, "settings", namespace, found)
+    code, body = refused(core.replace_namespaced_config_map, "settings", namespace, namespaced_config_map)
     assert (code, body["reason"]) == (409, "Conflict")
     assert core.delete_namespaced_config_map("settings", namespace).status == "Success"
     assert refused(core.read_namespaced_config_map, "settings", namespace)[0] == 404
@@ -125,8 +125,12 @@ def test_a_deployment_and_its_scale(api_client: Any, namespace: str) -> None:
     assert apps.replace_namespaced_deployment_scale("web", namespace, scale).spec.replicas == 3
     status = {"status": {"replicas": 2, "readyReplicas": 1}}
     apps.patch_namespaced_deployment_status("web", namespace, status, _content_type=MERGE)
-    found = apps.read_namespaced_deployment("web", namespace)
-    assert (found.spec.replicas, found.status.ready_replicas, found.metadata.generation) == (3, 1, 2)
+    deployment = apps.read_namespaced_deployment("web", namespace)
+    assert (
+        deployment.spec.replicas,
+        deployment.status.ready_replicas,
+        deployment.metadata.generation,
+    ) == (3, 1, 2)
     assert [each.metadata.name for each in apps.list_deployment_for_all_namespaces().items] == ["web"]
 
 

@@ -58,8 +58,8 @@ class Backups:
         self._backups.create_namespaced_custom_object(**self._where, body=body)
 
     def status(self, name: str) -> dict[str, Any]:
-        found = self._backups.get_namespaced_custom_object(**self._where, name=name)
-        return found.get("status", {})
+        namespaced_custom_object = self._backups.get_namespaced_custom_object(**self._where, name=name)
+        return namespaced_custom_object.get("status", {})
 
     def job_ends(self, name: str, *, succeeded: bool) -> None:
         """Write the status of a finished Job, as the Job controller does."""

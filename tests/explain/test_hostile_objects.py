@@ -142,9 +142,9 @@ def run(folder: Path, objects: list[Plain], *command: str) -> tuple[str, float]:
     file = folder / "dump.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     began = time.process_time()
-    found = CliRunner().invoke(main, [*command, "--dump", str(file)])
-    assert (found.exit_code, found.stderr) == (0, "")
-    return found.output, time.process_time() - began
+    result = CliRunner().invoke(main, [*command, "--dump", str(file)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.output, time.process_time() - began
 
 
 @pytest.mark.parametrize(

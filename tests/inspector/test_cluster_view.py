@@ -74,7 +74,7 @@ def requested(pod: core.Pod) -> str:
 
 def figures_of(nodes: list[core.Node], pods: list[core.Pod]) -> dict[str, Any]:
     """Return the figures that a page should show, computed from the objects."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for each in nodes:
         own = [every for every in pods if every.spec.node_name == each.metadata.name]
         running = [every for every in own if every.status.phase not in ENDED]
@@ -83,8 +83,8 @@ def figures_of(nodes: list[core.Node], pods: list[core.Pod]) -> dict[str, Any]:
             "Terminating" if every.metadata.deletion_timestamp and every in running else every.status.phase
             for every in own
         )
-        found[each.metadata.name] = (sum(milli), sum(milli) << 20, dict(phases), each.spec.unschedulable)
-    return found
+        figures[each.metadata.name] = (sum(milli), sum(milli) << 20, dict(phases), each.spec.unschedulable)
+    return figures
 
 
 def shown_by(screen: Screen) -> dict[str, Any]:

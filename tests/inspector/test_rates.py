@@ -44,6 +44,7 @@ def test_counters_are_sums_over_labels() -> None:
         b'apiserver_request_total{verb="GET"} x\n',
         b'apiserver_request_total{verb="GET"} NaN\n',
         b'apiserver_request_total{verb="GET"} +Inf\n',
+        b'apiserver_request_total{verb="GET"} 1e308\n' * 2,
         b'apiserver_request_total{verb="GET"} 1\xff\n',
         b'apiserver_request_duration_seconds_bucket{verb="GET",le=""} 1\n',
         b'apiserver_request_duration_seconds_bucket{verb="GET"} 1\n',

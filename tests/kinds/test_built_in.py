@@ -13,9 +13,9 @@ from steersman.machinery.identity.schema import GroupVersion, GroupVersionError,
 
 def test_kinds_are_found_by_name() -> None:
     gvk = GroupVersionKind("apps", "v1", "Deployment")
-    found = find_built_in(gvk)
-    assert found is not None
-    assert (found.cls, found.gvk, found.list_name, found.api_version) == (Deployment, gvk, "DeploymentList", "apps/v1")
+    built = find_built_in(gvk)
+    assert built is not None
+    assert (built.cls, built.gvk, built.list_name, built.api_version) == (Deployment, gvk, "DeploymentList", "apps/v1")
     assert built_in(Deployment).gvk == gvk_of(Deployment) == gvk
     assert classes_of("apps", "v1")["DeleteOptions"] is DeleteOptions
     assert classes_of("", "v1")["Status"] is Status

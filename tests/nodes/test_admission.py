@@ -44,10 +44,10 @@ def pod(name: str = "p", port: int = 0, host_ip: str = "", requests: dict[str, s
 
 
 def taken(*pods: Pod) -> Allocated:
-    found = Allocated()
+    allocated = Allocated()
     for each in pods:
-        found.put(each)
-    return found
+        allocated.put(each)
+    return allocated
 
 
 LARGE = pod("large", requests={"cpu": "2500m", "memory": "6Gi", "example.com/gpu": "1"})

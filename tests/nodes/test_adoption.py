@@ -31,6 +31,7 @@ from tests.controllers.waiting import eventually
 from tests.nodes.server import requests
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "20"}
+ALL = Toleration(operator="Exists")
 NETWORKS = Networks(IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9"))
 
 
@@ -96,6 +97,39 @@ async def test_a_node_that_asks_for_it_is_simulated_until_it_is_deleted(cluster:
         return way(Address(address, 80)) is None
 
     await eventually(gone)
+
+
+async def test_a_pod_has_addresses_of_a_node_that_is_made_again(cluster: requests.Node) -> None:
+    """Another node has its former addresses by then."""
+    client = cluster.client
+    await client.create(NODES, of_kwok("again"))
+    before = await ready(cluster, "again")
+    await cluster.pod("elsewhere")
+    for name, host_network in (("p", False), ("h", True)):
+        spec = PodSpec(
+            node_name="again", host_network=host_network, containers=[Container(name="c", image="x")], tolerations=[ALL]
+        )
+        await client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=spec))
+
+    async def runs_on(node: Node) -> bool:
+        host = node.status.addresses[0].address
+        pod, on_host = [(await client.get(PODS, each, "default")).status for each in ("p", "h")]
+        return (
+            ([each.ip for each in pod.host_ips], [each.ip for each in on_host.host_ips]) == ([host], [host])
+            and pod.pod_ip.startswith(node.spec.pod_cidr.rpartition(".")[0])
+            and [each.ip for each in pod.pod_ips] == [pod.pod_ip]
+            and [each.ip for each in on_host.pod_ips] == [on_host.pod_ip] == [host]
+        )
+
+    await eventually(lambda: runs_on(before))
+    await client.delete(NODES, "again")
+    await client.create(NODES, of_kwok("other"))
+    other = await ready(cluster, "other")
+    assert other.spec.pod_cidr == before.spec.pod_cidr
+    await client.create(NODES, of_kwok("again"))
+    after = await ready(cluster, "again")
+    assert after.spec.pod_cidr != before.spec.pod_cidr
+    await eventually(lambda: runs_on(after))
 
 
 async def test_a_node_may_ask_for_it_later(cluster: requests.Node) -> None:
@@ -231,7 +265,7 @@ async def test_a_node_without_an_address_gets_an_event_and_joins_when_another_le
         def refused(self, obj: Node, why: str) -> None:
             refused.append(f"{obj.metadata.name}: {why}")
 
-    heartbeats = Heartbeats(cast("Client", _Accepting()), cast("Informer[Node]", objects), nodes, reports=True)
+    heartbeats = Heartbeats(cast("Client", _Accepting()), cast("Informer[Node]", objects), nodes, reports=lambda: True)
     adoption = Adoption(nodes, servers, heartbeats, cast("Informer[Node]", objects), Hooks())
     await adoption.start()
     try:

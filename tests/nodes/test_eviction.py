@@ -15,6 +15,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.nodes.eviction import message_of, pressure_of, victim
+from steersman.nodes.usage import Usages
 
 
 def pod(name: str, usage: str, requests: str = "", priority: int = 0) -> Pod:
@@ -33,7 +34,7 @@ def pod(name: str, usage: str, requests: str = "", priority: int = 0) -> Pod:
 
 def order(pressure: str, *pods: Pod) -> list[str]:
     left, found = list(pods), []
-    while (first := victim(left, (pressure,))) is not None:
+    while (first := victim(left, (pressure,), Usages())) is not None:
         found.append(first.metadata.name)
         left.remove(first)
     return found
@@ -56,11 +57,11 @@ def test_pods_go_that_use_more_than_they_ask_for_then_those_of_low_priority_then
 
 
 def test_messages_about_an_evicted_pod() -> None:
-    assert message_of(pod("p", "2Gi", "1Gi"), ("MemoryPressure",)) == (
+    assert message_of(pod("p", "2Gi", "1Gi"), ("MemoryPressure",), Usages()) == (
         "The node was low on resource: memory. Threshold quantity: 100Mi, available: 0. "
         "Container c was using 2Gi, request is 1Gi, has larger consumption of memory. "
     )
-    assert message_of(pod("p", "2Gi"), ("PIDPressure",)) == "The node was low on resource: pids. "
+    assert message_of(pod("p", "2Gi"), ("PIDPressure",), Usages()) == "The node was low on resource: pids. "
 
 
 def test_annotations_say_the_pressure() -> None:

@@ -47,7 +47,7 @@ async def test_leases_are_renewed_in_time_where_each_request_takes_long() -> Non
     hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
     nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(200)]
     objects: Informer[Node] = Informer(cast("Client", client), NODES)  # without events of these nodes
-    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet(nodes), reports=False)
+    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet(nodes), reports=lambda: False)
     running = asyncio.create_task(heartbeats.run())
     await clock.advance(seconds=61)
     running.cancel()
@@ -81,6 +81,6 @@ async def test_extended_resources_of_the_capacity_are_allocatable() -> None:
     obj.status.allocatable["example.com/gone"] = "1"
     client = RecordingClient(obj)
     objects: Informer[Node] = Informer(cast("Client", client), NODES)
-    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=True)
+    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=lambda: True)
     assert await heartbeats.send(node, reports=True)
     assert client.patches == [{**node.template.allocatable, "example.com/gpu": "4", "example.com/gone": None}]

@@ -149,11 +149,11 @@ def test_sidecars_end_with_the_containers() -> None:
 
 def phases_at(it: Pod, *moments: float) -> list[str]:
     """Return the phases of a pod at some times, on a node without records of its containers."""
-    found = []
+    phases = []
     for moment in moments:
         sync(it, NOW + moment)
-        found.append(it.status.phase)
-    return found
+        phases.append(it.status.phase)
+    return phases
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])

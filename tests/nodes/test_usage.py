@@ -13,7 +13,8 @@ from steersman.api.core.v1 import (
     ResourceRequirements,
 )
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.nodes.usage import Usage, usage_of
+from steersman.machinery.values import times
+from steersman.nodes.usage import Usage, Usages
 
 SINCE = 1704067200
 RUNNING = ContainerState(running=ContainerStateRunning(started_at="2024-01-01T00:00:00Z"))
@@ -38,7 +39,7 @@ def pod(phase: str = "Running", **annotations: str) -> Pod:
 
 
 def test_containers_use_a_part_of_what_they_ask_for() -> None:
-    assert usage_of(pod()) == [
+    assert Usages().of(pod()) == [
         Usage("asks", 50_000_000, 100 << 20, SINCE),
         Usage("other", 1_000_000, 16 << 20, SINCE),
         Usage("sidecar", 1_000_000, 16 << 20, SINCE),
@@ -46,14 +47,46 @@ def test_containers_use_a_part_of_what_they_ask_for() -> None:
 
 
 def test_annotations_say_what_they_use() -> None:
-    found = usage_of(pod(**{"cpu": "2", "cpu.other": "0", "memory.asks": "1Gi", "memory": "none"}))
+    found = Usages().of(pod(**{"cpu": "2", "cpu.other": "0", "memory.asks": "1Gi", "memory": "none"}))
     assert [each.cpu for each in found] == [2_000_000_000, 0, 2_000_000_000]
     assert [each.memory for each in found] == [1 << 30, 16 << 20, 16 << 20]
-    assert usage_of(pod(cpu="-1"))[0].cpu == 50_000_000
+    assert Usages().of(pod(cpu="-1"))[0].cpu == 50_000_000
 
 
 def test_only_what_runs_uses_anything() -> None:
-    assert usage_of(pod("Pending")) == []
+    assert Usages().of(pod("Pending")) == []
     given = pod()
     given.status.container_statuses[0].state = ContainerState()
-    assert [each.container for each in usage_of(given)] == ["other", "sidecar"]
+    assert [each.container for each in Usages().of(given)] == ["other", "sidecar"]
+
+
+class Halved:
+    """A source that knows one container, whose usage falls with time."""
+
+    def used(self, pod: Pod, container: Container, resource: str, at: float) -> int | None:
+        if container.name != "other":
+            return None
+        assert at >= SINCE
+        return int(10**18 / (1 + self.passed)) if resource == "cpu" else -5
+
+    passed = 0.0
+
+
+def test_sources_are_asked_after_annotations_and_before_requests() -> None:
+    usages = Usages()
+    usages.add(Halved())
+    assert [(each.cpu, each.memory) for each in usages.of(pod())[:2]] == [(50_000_000, 100 << 20), (10**18, 0)]
+    assert usages.of(pod(**{"cpu.other": "3"}))[1].cpu == 3_000_000_000
+
+
+def test_cpu_time_never_falls_while_a_container_runs() -> None:
+    usages, source = Usages(), Halved()
+    usages.add(source)
+    given = pod()
+    spent = [usages.total(given, usages.of(given)).core_nano_seconds]
+    for _ in range(3):
+        source.passed = source.passed * 10 + 9
+        spent.append(usages.total(given, usages.of(given)).core_nano_seconds)
+    assert spent == sorted(spent)
+    given.status.container_statuses[1].state = ContainerState(running=ContainerStateRunning(started_at=times.now()))
+    assert usages.total(given, usages.of(given)[1:2]).core_nano_seconds < spent[0], "it began again"

@@ -64,22 +64,22 @@ def _run_strategy(resource: Resource[Any], name: str, strategy: Any, obj: Any, s
     strategy.prepare_for_update(ctx, new, old)
     for wrapped in (with_texts, lambda value: value):
         try:
-            found = _count_calls(ctx, name, strategy, *(wrapped(deep_copy(each)) for each in (obj, new, old)))
+            count_calls = _count_calls(ctx, name, strategy, *(wrapped(deep_copy(each)) for each in (obj, new, old)))
         except TypeError:
             continue  # it shows a part of the object as JSON, which takes no texts but plain ones
-        for stage, counts in found.counts.items():
+        for stage, counts in count_calls.counts.items():
             sizes.counts.setdefault(stage, []).extend(counts)
         return
 
 
 def _count_calls(ctx: Context, name: str, strategy: Any, obj: Any, new: Any, old: Any) -> Sizes:
-    found = Sizes()
+    sizes = Sizes()
     if not name:
-        found.stage("create", lambda: strategy.validate(ctx, obj))
-        found.stage("create warnings", lambda: ctx.warn_all(strategy.warnings_on_create(ctx, obj)))
-    found.stage(f"{name} update", lambda: strategy.validate_update(ctx, new, old))
-    found.stage(f"{name} warnings", lambda: ctx.warn_all(strategy.warnings_on_update(ctx, new, old)))
-    return found
+        sizes.stage("create", lambda: strategy.validate(ctx, obj))
+        sizes.stage("create warnings", lambda: ctx.warn_all(strategy.warnings_on_create(ctx, obj)))
+    sizes.stage(f"{name} update", lambda: strategy.validate_update(ctx, new, old))
+    sizes.stage(f"{name} warnings", lambda: ctx.warn_all(strategy.warnings_on_update(ctx, new, old)))
+    return sizes
 
 
 def _steep(resource: Resource[Any], strategies: dict[str, Any], *, pods: bool, metadata: bool) -> Iterator[str]:

@@ -35,8 +35,8 @@ def hold_for(request: Request) -> None:
 
 
 def value(registry: Registry, series: str) -> float:
-    found = re.search(rf"^{re.escape(series)} (\S+)$", "".join(registry.expose()), re.MULTILINE)
-    return float(found[1]) if found else 0.0
+    match = re.search(rf"^{re.escape(series)} (\S+)$", "".join(registry.expose()), re.MULTILINE)
+    return float(match[1]) if match else 0.0
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def test_a_held_loop_is_told_with_how_long_and_what_held_it(
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(watched(registry, hold_the_loop))
     [line] = [each for each in caplog.messages if "was held" in each and "hold_the_loop" in each]
-    found = re.match(r"the loop was held for (\d+\.\d+) s \(its thread ran (\d+\.\d+) s", line)
-    assert found
-    assert float(found[1]) > HELD / 2
-    assert float(found[2]) > 0
+    match = re.match(r"the loop was held for (\d+\.\d+) s \(its thread ran (\d+\.\d+) s", line)
+    assert match
+    assert float(match[1]) > HELD / 2
+    assert float(match[2]) > 0
     assert "hold_the_loop:" in line
     where = f"{__name__}.hold_the_loop"
     assert value(registry, f'steersman_loop_held_seconds_count{{where="{where}"}}') == 1
@@ -114,9 +114,9 @@ async def test_a_collection_of_garbage_is_told_apart(registry: Registry, caplog:
 
     await watched(registry, collect)
     [line] = [each for each in caplog.messages if "was held" in each and "hold_the_loop" in each]
-    found = re.search(r"collecting garbage (\d+\.\d+) s", line)
-    assert found
-    assert float(found[1]) > 0, f"{len(many)} lists are gone through in no time"
+    match = re.search(r"collecting garbage (\d+\.\d+) s", line)
+    assert match
+    assert float(match[1]) > 0, f"{len(many)} lists are gone through in no time"
     assert "server.loop_watchdog" not in line
 
 

@@ -93,8 +93,8 @@ async def test_resources_are_named_as_for_kubectl(environment: Environment) -> N
         ("events", "", "events"),
         ("events.events.k8s.io", "events.k8s.io", "events"),
     ):
-        found = find_resource(environment.plane, name)
-        assert (found.group, found.resource.plural) == (group, plural)
+        resource = find_resource(environment.plane, name)
+        assert (resource.group, resource.resource.plural) == (group, plural)
     with pytest.raises(ValueError, match="no resource 'boats'"):
         await environment.wait_for("boats", "a")
     with pytest.raises(ValueError, match="none of create"):

@@ -43,12 +43,12 @@ def test_wrapped_lines_are_joined_again(text: str, fields: dict[str, str]) -> No
 
 
 def test_paragraphs_and_lists_stay_apart() -> None:
-    found = parse_docstring(
+    docstring = parse_docstring(
         "A short line.\n      Another paragraph:\n      - an item\n      - another item\n\n      **parameters**\n\n"
         "      * **name** ``str`` - \n      * **on** ``Optional[bool]`` - Whether.\n        1. first\n    "
     )
-    assert found.text == "A short line.\n\nAnother paragraph:\n- an item\n- another item"
-    assert found.fields == {"name": "", "on": "Whether.\n1. first"}
+    assert docstring.text == "A short line.\n\nAnother paragraph:\n- an item\n- another item"
+    assert docstring.fields == {"name": "", "on": "Whether.\n1. first"}
 
 
 @pytest.mark.parametrize(

@@ -70,12 +70,12 @@ def caches_by_hand(source: str) -> int:
 
 
 def test_caches_are_those_of_the_one_mechanism() -> None:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in SOURCE.rglob("*.py"):
         source = path.read_text()
         if (_ORDERED in source or "next(iter(" in source) and (count := caches_by_hand(source)):
-            found[str(path.relative_to(SOURCE))] = count
-    assert dict(found) == ALLOWED
+            counts[str(path.relative_to(SOURCE))] = count
+    assert dict(counts) == ALLOWED
 
 
 @pytest.mark.parametrize(

@@ -27,24 +27,10 @@ def test_a_module_that_is_there_is_returned() -> None:
 
 
 def test_a_missing_package_is_named_with_its_extra() -> None:
-    words = "stages need the package nothing-at-all, which is not installed; pip install 'steersman\\[stages\\]'"
+    words = "traces need the package nothing-at-all, which is not installed; pip install 'steersman\\[tracing\\]'"
     with pytest.raises(MissingExtra, match=words) as caught:
-        require("nothing_at_all.inside", feature="stages", package="nothing-at-all", extra="stages")
+        require("nothing_at_all.inside", feature="traces", package="nothing-at-all", extra="tracing")
     assert caught.value.name == "nothing-at-all"
-
-
-def test_a_stage_without_jq_is_refused_with_the_name_of_the_extra() -> None:
-    code = """
-from steersman.nodes.stages.declaration import StageError
-from steersman.nodes.stages.expressions import Expressions
-expressions = Expressions()
-try:
-    expressions.add(".metadata.annotations")
-    print(expressions.evaluate("{}"))
-except StageError as error:
-    print(error)
-"""
-    assert "pip install 'steersman[stages]'" in run(("jq",), code)
 
 
 def test_a_server_without_isal_compresses_with_zlib() -> None:

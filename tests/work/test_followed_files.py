@@ -120,10 +120,10 @@ def test_a_change_while_files_are_read_is_seen_later(tmp_path: Path) -> None:
     path.write_text("before")
 
     def read() -> str:
-        found = path.read_text()
-        if found == "before":
+        text = path.read_text()
+        if text == "before":
             path.write_text("changed meanwhile")
-        return found
+        return text
 
     files = FollowedFiles([str(path)], read, lambda error: None)
     assert files.value == "before"

@@ -61,18 +61,18 @@ def reschedules_by_hand(source: str) -> int:
 
 
 def test_callbacks_go_on_by_the_one_mechanism() -> None:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in SOURCE.rglob("*.py"):
         source = path.read_text()
         if "call_soon(" in source and (count := reschedules_by_hand(source)):
-            found[str(path.relative_to(SOURCE))] = count
-    assert dict(found) == CALLBACKS
+            counts[str(path.relative_to(SOURCE))] = count
+    assert dict(counts) == CALLBACKS
 
 
 def test_loops_yield_by_the_one_mechanism() -> None:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in SOURCE.rglob("*.py"):
         source = path.read_text()
         if "sleep(0)" in source and (count := yields_by_hand(source)):
-            found[str(path.relative_to(SOURCE))] = count
-    assert dict(found) == ALLOWED
+            counts[str(path.relative_to(SOURCE))] = count
+    assert dict(counts) == ALLOWED

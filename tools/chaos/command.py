@@ -169,10 +169,10 @@ def _chosen(makers: Makers, only: str) -> Makers:
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
+    leaves: list[BaseException] = []
     for each in group.exceptions:
-        found += _leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
-    return found
+        leaves += _leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    return leaves
 
 
 def _judged(program: Path, history: Path) -> list[str]:

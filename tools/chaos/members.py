@@ -28,10 +28,10 @@ _DISK: Final = 320 << 20
 def program() -> str:
     """Return the path of etcd, in $STEERSMAN_REFERENCE or in PATH. Ends the program without one."""
     folders = (os.environ.get("STEERSMAN_REFERENCE", ""), os.environ.get("PATH", ""))
-    found = shutil.which("etcd", path=os.pathsep.join(filter(None, folders)))
-    if found is None:
+    path = shutil.which("etcd", path=os.pathsep.join(filter(None, folders)))
+    if path is None:
         sys.exit("etcd is needed: put it in PATH, or its folder in STEERSMAN_REFERENCE")
-    return found
+    return path
 
 
 def free_port() -> int:

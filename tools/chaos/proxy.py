@@ -92,8 +92,8 @@ class Proxy:
             if self._is_cut:
                 return
             first = await reader.read(_CHUNK)
-            found = _FROM.search(first)
-            source = found[1].decode() if found else ""
+            match = _FROM.search(first)
+            source = match[1].decode() if match else ""
             await self._passable(source, is_answer=False)
             with contextlib.suppress(OSError):
                 await self._connect(first, reader, writer, source)

@@ -111,9 +111,9 @@ class AttackedCluster:
 
     def _memory_of(self, what: str) -> int:
         status = Path(f"/proc/{self._server.pid}/status").read_text()
-        found = re.search(rf"^{what}:\s+([0-9]+) kB", status, re.MULTILINE)
-        assert found is not None
-        return int(found[1]) << 10
+        match = re.search(rf"^{what}:\s+([0-9]+) kB", status, re.MULTILINE)
+        assert match is not None
+        return int(match[1]) << 10
 
     def over(self, held: float, memory: float) -> list[str]:
         """Return the exceeded bounds since `begin` (seconds of a hold, MiB), and logged failures."""

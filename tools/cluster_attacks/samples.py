@@ -453,9 +453,9 @@ SAMPLES: Final[dict[str, Plain]] = {
 
 def sample(name: str) -> Plain:
     """Return a copy of a sample, with a name in its metadata."""
-    found: Plain = _without_nulls(deepcopy(SAMPLES[name]))
-    found.setdefault("metadata", {}).update(name="attack", namespace="attacker")
-    return found
+    without_nulls: Plain = _without_nulls(deepcopy(SAMPLES[name]))
+    without_nulls.setdefault("metadata", {}).update(name="attack", namespace="attacker")
+    return without_nulls
 
 
 def resource_of(name: str) -> str:

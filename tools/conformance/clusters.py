@@ -32,10 +32,10 @@ _RANGE: Final = "--service-cluster-ip-range=10.0.0.0/20"
 
 def find(name: str) -> str:
     """A program, from the folder of those built for comparisons or from PATH."""
-    found = shutil.which(name, path=f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}")
-    if found is None:
+    path = shutil.which(name, path=f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}")
+    if path is None:
         sys.exit(f"no {name}: put one in PATH, or in the folder that $STEERSMAN_REFERENCE names")
-    return found
+    return path
 
 
 @dataclass(frozen=True)

@@ -117,10 +117,10 @@ def pattern(left_out: Iterable[LeftOut]) -> str:
 
 def counted(left_out: Sequence[LeftOut], names: Iterable[str]) -> Counter[str]:
     """Return the number of tests that each reason leaves out; a test counts for the first reason."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     judged = [(each.why, re.compile(pattern([each]))) for each in left_out]
     for name in names:
         why = next((why for why, judge in judged if judge.search(name)), None)
         if why is not None:
-            found[why] += 1
-    return found
+            counts[why] += 1
+    return counts

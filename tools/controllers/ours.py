@@ -21,6 +21,8 @@ from steersman.controllers.authority import Authority
 from steersman.controllers.certificates.requests import SIGNERS
 from steersman.controllers.controller import AutoscalingSettings, ClusterCIDR, Settings
 from steersman.controllers.manager import ControllerManager
+from steersman.nodes.load import Load
+from steersman.nodes.usage import Usages
 from steersman.testing.environment import Environment
 from steersman.testing.users import ADMIN
 
@@ -54,9 +56,8 @@ async def serve(names: set[str]) -> None:
         )
         manager = ControllerManager(client(UserInfo(f"system:{MANAGER}")), of_account, settings, chosen)
         await manager.start()
-        await serve_metrics(
-            environment.plane, client(UserInfo(ADMIN.name, groups=ADMIN.groups)), lambda: manager.informers
-        )
+        admin = client(UserInfo(ADMIN.name, groups=ADMIN.groups))
+        await serve_metrics(environment.plane, admin, lambda: manager.informers, Usages(), Load())
         found = {"url": environment.url, "ca": str(environment.ca), "token": environment.token(ADMIN.name)}
         environment.kubeconfig().rename(environment.ca.parent / "kubeconfig")
         print(json.dumps(found), flush=True)

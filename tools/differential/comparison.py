@@ -50,8 +50,10 @@ class Normaliser:
 
     def answer(self, answer: Answer, *, conditions: bool = False) -> dict[str, Any]:
         """An answer as plain data, with what may differ taken out; with `conditions` a definition keeps its own."""
-        found = _without_versions(_status_in_yaml(answer.body))
-        body = self._value("", _with_conditions(found) if conditions else _without_conditions(found))
+        without_versions = _without_versions(_status_in_yaml(answer.body))
+        body = self._value(
+            "", _with_conditions(without_versions) if conditions else _without_conditions(without_versions)
+        )
         out: dict[str, Any] = {"code": answer.code, "body": body}
         if answer.warnings:
             # those about what a JSON patch has copied come in one order or another

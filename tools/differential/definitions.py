@@ -262,15 +262,15 @@ def mutate(random: Random, body: Body, count: int) -> None:
 
 def _places(value: Any) -> list[Parent]:
     """Every place in some JSON."""
-    found: list[Parent] = []
+    places: list[Parent] = []
     pending = [value]
     while pending:
         each = pending.pop()
         keys = list(each) if isinstance(each, dict) else range(len(each)) if isinstance(each, list) else ()
         for key in keys:
-            found.append((each, key))
+            places.append((each, key))
             pending.append(each[key])
-    return found
+    return places
 
 
 def _anywhere(random: Random, body: Body) -> None:
@@ -299,7 +299,7 @@ def _junk(random: Random, value: Any) -> Any:
 
 def _schemas(body: Body) -> list[Body]:
     """Every schema in a definition."""
-    found: list[Body] = []
+    schemas: list[Body] = []
     pending = []
     for version in body["spec"].get("versions") or ():
         schema = version.get("schema") if isinstance(version, dict) else None
@@ -309,11 +309,11 @@ def _schemas(body: Body) -> list[Body]:
         schema = pending.pop()
         if not isinstance(schema, dict):
             continue
-        found.append(schema)
+        schemas.append(schema)
         properties = schema.get("properties")
         pending += list(properties.values()) if isinstance(properties, dict) else []
         pending += [schema.get("items"), schema.get("additionalProperties")]
-    return found
+    return schemas
 
 
 def _in_schema(random: Random, body: Body) -> None:

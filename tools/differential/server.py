@@ -71,9 +71,9 @@ class Client:
 
     def another(self) -> Client:
         """A client of the same server with a connection of its own."""
-        found = Client(*self._made_of)
-        found.hook = self.hook
-        return found
+        client = Client(*self._made_of)
+        client.hook = self.hook
+        return client
 
     def received(self, case: str) -> Answer:
         """Return the requests to the webhook about a case since the last call."""

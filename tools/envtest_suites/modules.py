@@ -44,8 +44,8 @@ MODULES: Final = (
 
 def go() -> str:
     """The Go command. Ends the program if there is none."""
-    found = shutil.which("go", path=f"{os.environ.get('PATH', '')}{os.pathsep}/usr/local/go/bin")
-    return found or sys.exit("the tests are built with Go: put it in PATH")
+    path = shutil.which("go", path=f"{os.environ.get('PATH', '')}{os.pathsep}/usr/local/go/bin")
+    return path or sys.exit("the tests are built with Go: put it in PATH")
 
 
 def checked_out(module: Module) -> Path:

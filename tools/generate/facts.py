@@ -185,12 +185,12 @@ def _served(discovery: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _kinds_of_paths(paths: dict[str, dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
     """The kinds of each group version that the operations of an OpenAPI document are about."""
-    found: dict[tuple[str, str], set[str]] = {}
+    kinds: dict[tuple[str, str], set[str]] = {}
     for item in paths.values():
         for operation in item.values():
             if isinstance(operation, dict) and (gvk := operation.get("x-kubernetes-group-version-kind")):
-                found.setdefault((gvk["group"], gvk["version"]), set()).add(gvk["kind"])
-    return found
+                kinds.setdefault((gvk["group"], gvk["version"]), set()).add(gvk["kind"])
+    return kinds
 
 
 def _retired(kinds: list[dict[str, str]], served: list[tuple[str, str]]) -> dict[str, list[str]]:

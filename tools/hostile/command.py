@@ -191,11 +191,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _sizes(text: str) -> list[int]:
-    found = []
+    sizes = []
     for each in text.split(","):
         number = each.strip().rstrip("KMB")
         try:
-            found.append(int(float(number) * _UNITS[each.strip()[len(number) :] or "B"]))
+            sizes.append(int(float(number) * _UNITS[each.strip()[len(number) :] or "B"]))
         except (KeyError, ValueError):
             raise argparse.ArgumentTypeError(f"{each!r} is no size such as 300KB") from None
-    return found
+    return sizes

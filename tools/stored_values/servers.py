@@ -57,8 +57,8 @@ class StoringServer(Protocol):
 def program(name: str) -> str:
     """In the folder that $STEERSMAN_REFERENCE names, or in PATH. Raises LookupError."""
     for folder in (os.environ.get("STEERSMAN_REFERENCE"), os.environ.get("PATH")):
-        if folder and (found := shutil.which(name, path=folder)):
-            return found
+        if folder and (path := shutil.which(name, path=folder)):
+            return path
     raise LookupError(f"no {name}: put one in PATH, or in the folder that $STEERSMAN_REFERENCE names")
 
 

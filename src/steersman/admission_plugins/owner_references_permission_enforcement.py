@@ -64,14 +64,14 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         group, slash, version = owner.api_version.partition("/")
         if not slash:
             group, version = "", group
-        found = self._resources_of(group, version, owner.kind)
-        if not found:
+        resources = self._resources_of(group, version, owner.kind)
+        if not resources:
             missing = f'no matches for kind "{owner.kind}" in version "{owner.api_version}"'
             raise attributes.forbid(
                 "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion "
                 f"{owner.api_version} Kind {owner.kind}: {missing}"
             )
-        for mapping in found:
+        for mapping in resources:
             namespace = attributes.action.namespace if mapping.namespaced else ""
             action = Action("update", group, version, mapping.resource, "finalizers", namespace, owner.name)
             verdict = await decide(self._authorizer, Question(attributes.user, action))

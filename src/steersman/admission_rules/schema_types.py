@@ -191,8 +191,8 @@ def _types(schema: Schema) -> list[Any]:
 
 
 def _type(schema: Schema) -> str:
-    found = _types(schema)
-    return found[0] if found and isinstance(found[0], str) else ""
+    types = _types(schema)
+    return types[0] if types and isinstance(types[0], str) else ""
 
 
 def _schemas(found: Any) -> Mapping[str, Schema]:

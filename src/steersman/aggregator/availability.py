@@ -78,15 +78,15 @@ class Availability:
         if registration.service is not None:
             key = (registration.service.namespace, registration.service.name)
             self._by_service.setdefault(key, set()).add(name)
-        found = registration.condition or Condition("Unknown")
+        condition = registration.condition or Condition("Unknown")
         is_current = (
             before is not None
-            and before[1] == found
+            and before[1] == condition
             and _without_condition(before[0]) == _without_condition(registration)
         )
-        self._conditions[name] = registration, found
-        self._metrics.available[name] = found.is_true
-        if not is_current and (registration.service is not None or found != LOCAL):
+        self._conditions[name] = registration, condition
+        self._metrics.available[name] = condition.is_true
+        if not is_current and (registration.service is not None or condition != LOCAL):
             self._queue.add(name)
 
     def service_changed(self, service: ServiceName) -> None:

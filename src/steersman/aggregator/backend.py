@@ -241,8 +241,8 @@ class Backend:
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._transport.send(Address(*address), "GET", path, fields)
-                status, found = answer.status, dict(reversed(answer.headers))
-                return Fetched(status, found, await bounded(answer, limit, seconds))
+                status, status_and_headers = answer.status, dict(reversed(answer.headers))
+                return Fetched(status, status_and_headers, await bounded(answer, limit, seconds))
         except TimeoutError:
             raise Unreachable("context deadline exceeded") from None
         except (DialError, BadAnswer, BackendTLSError, BodyAborted, ValueError) as error:

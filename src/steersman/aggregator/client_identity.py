@@ -86,10 +86,10 @@ def _no_contexts() -> _Contexts:
 
 def _trust(context: ssl.SSLContext, ca_bundle: bytes) -> None:
     """Add the parsable certificates of a bundle to the context. Raises BackendTLSError if there are none."""
-    found = list(blocks(ca_bundle))
+    certificates = list(blocks(ca_bundle))
     is_trusted = False
-    failure = "no valid certificate authority data seen" if found else "unable to parse bytes as PEM block"
-    for each in found:
+    failure = "no valid certificate authority data seen" if certificates else "unable to parse bytes as PEM block"
+    for each in certificates:
         if each.type != "CERTIFICATE" or each.has_headers:
             continue
         try:

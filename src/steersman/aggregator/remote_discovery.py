@@ -104,13 +104,13 @@ class RemoteDiscovery:
         registration, changed = self._registrations[name]
         wanted = (registration.group, registration.version)
         failure = ""
-        found: APIVersionDiscovery | None = None
+        discovered: APIVersionDiscovery | None = None
         try:
             versions = await self._versions(backend, registration, changed)
-            found = versions.get(wanted)
+            discovered = versions.get(wanted)
         except (BadDocument, Unreachable, NoRoute) as error:
             failure = str(error)
-        discovery = APIVersionDiscovery(version=registration.version) if found is None else found
+        discovery = APIVersionDiscovery(version=registration.version) if discovered is None else discovered
         discovery.freshness = "Stale" if failure else "Current"
         text = await offload_if(True, encode, discovery)
         if self._registrations.get(name, (None,))[0] is registration:
@@ -168,11 +168,11 @@ class RemoteDiscovery:
 
 def _is_aggregated(content_type: str) -> bool:
     media, *parameters = (trim_space(each) for each in content_type.split(";"))
-    found = dict(each.split("=", 1) for each in parameters if "=" in each)
+    values = dict(each.split("=", 1) for each in parameters if "=" in each)
     return (
         media == "application/json"
-        and (found.get("g"), found.get("as")) == ("apidiscovery.k8s.io", "APIGroupDiscoveryList")
-        and found.get("v") in ("v2", "v2beta1")
+        and (values.get("g"), values.get("as")) == ("apidiscovery.k8s.io", "APIGroupDiscoveryList")
+        and values.get("v") in ("v2", "v2beta1")
     )
 
 
@@ -196,7 +196,7 @@ def _read_groups(
     digest = sha256(data).digest()
     if digest == known:
         return None, digest
-    found: dict[GroupVersion, APIVersionDiscovery] = {}
+    versions: dict[GroupVersion, APIVersionDiscovery] = {}
     names = {group for group, _ in wanted}
     try:
         for item in _GROUPS.decode(data).items or ():
@@ -206,10 +206,10 @@ def _read_groups(
             group = _GROUP.decode(item)
             for version in group.versions:
                 if (group.metadata.name, version.version) in wanted:
-                    found[group.metadata.name, version.version] = _with_response_kinds(version)
+                    versions[group.metadata.name, version.version] = _with_response_kinds(version)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise BadDocument(f"cannot be read: {error}") from None
-    return found, digest
+    return versions, digest
 
 
 class _Metadata(msgspec.Struct):
@@ -251,22 +251,24 @@ def _read_list(data: bytes, version: str) -> APIVersionDiscovery:
 def _resources(listed: Iterable[APIResource]) -> list[APIResourceDiscovery]:
     """Convert resources. Raises BadDocument if a subresource has another scope than its resource."""
     listed = list(listed)
-    found: dict[str, APIResourceDiscovery] = {}
+    resources: dict[str, APIResourceDiscovery] = {}
     ordered: list[APIResourceDiscovery] = []
     below: dict[str, list[APISubresourceDiscovery]] = {}
     for each in listed:
         if "/" not in each.name:
-            found[each.name] = _resource(each)
-            ordered.append(found[each.name])
+            resources[each.name] = _resource(each)
+            ordered.append(resources[each.name])
     for each in listed:
         give_way()
         name, slash, subresource = each.name.partition("/")
         if not slash:
             continue
         scope = _scope_of(each)
-        parent = found.get(name)
+        parent = resources.get(name)
         if parent is None:
-            parent = found[name] = APIResourceDiscovery(resource=name, scope=scope, response_kind=GroupVersionKind())
+            parent = resources[name] = APIResourceDiscovery(
+                resource=name, scope=scope, response_kind=GroupVersionKind()
+            )
             ordered.append(parent)
         if parent.scope != scope:
             raise BadDocument(
@@ -278,7 +280,7 @@ def _resources(listed: Iterable[APIResource]) -> list[APIResourceDiscovery]:
             APISubresourceDiscovery(subresource=subresource, verbs=each.verbs, response_kind=kind)
         )
     for name, subresources in below.items():
-        found[name].subresources = subresources
+        resources[name].subresources = subresources
     return ordered
 
 

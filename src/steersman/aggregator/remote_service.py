@@ -94,8 +94,8 @@ def _registration(service: APIService) -> Registration:
 
 def condition_of(service: APIService) -> Condition | None:
     """Return the condition Available of an APIService, None if it has none."""
-    found = find_condition(service.status.conditions, AVAILABLE)
-    return None if found is None else Condition(found.status, found.reason, found.message)
+    condition = find_condition(service.status.conditions, AVAILABLE)
+    return None if condition is None else Condition(condition.status, condition.reason, condition.message)
 
 
 REGISTRATION: Final[Reading[Registration]] = Reading(

@@ -113,8 +113,8 @@ class ServiceResolver:
         known = self._slices.get(service)
         if known is None:
             changes = self._changes
-            found = await self._objects("discovery.k8s.io", "endpointslices").read_all(service[0], _SLICE)
-            known = tuple(each for each in found if each.service == service[1])
+            objects = await self._objects("discovery.k8s.io", "endpointslices").read_all(service[0], _SLICE)
+            known = tuple(each for each in objects if each.service == service[1])
             if service in self._watched and changes == self._changes:
                 self._slices[service] = known
         return known
@@ -184,12 +184,12 @@ class ServiceResolver:
 
 def _endpoints(slices: Sequence[SliceFacts], family: str, port_name: str) -> tuple[HostPort, ...]:
     """Return the ready endpoints with the port, of the service's first address family if it has any."""
-    found: dict[bool, list[HostPort]] = {True: [], False: []}
+    endpoints: dict[bool, list[HostPort]] = {True: [], False: []}
     for each in slices:
         number = next((port for name, port in each.ports if name == port_name), None)
         if number is not None:
-            found[each.family == family] += [(address, number) for address in each.ready]
-    return tuple(found[True] or found[False])
+            endpoints[each.family == family] += [(address, number) for address in each.ready]
+    return tuple(endpoints[True] or endpoints[False])
 
 
 def _service_facts(service: Service) -> ServiceFacts:

@@ -104,10 +104,10 @@ class WebhookConversion(Conversion):
 
     async def convert_values(self, values: Sequence[bytes], target: OpenKind) -> list[bytes]:
         kind = self._custom_kinds[target.api_version]
-        found: list[bytes] = []
+        converted: list[bytes] = []
         for some in _requests(values):
-            found += await self._convert_group(some, kind)
-        return found
+            converted += await self._convert_group(some, kind)
+        return converted
 
     async def _convert_group(self, values: Sequence[bytes], target: CustomKind) -> list[bytes]:
         """Convert the values in one request.

@@ -72,10 +72,10 @@ def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[b
         raise ReviewError(f" failed: {error.message}", CALL) from None
     response = review.response
     if version == "v1":
-        found = f"{review.api_version or '/'}, Kind={review.kind}"
-        wanted = f"{_GROUP}/v1, Kind={_KIND}"
-        if found != wanted:
-            raise ReviewError(f" failed: expected webhook response of {wanted}, got {found}", MALFORMED)
+        actual = f"{review.api_version or '/'}, Kind={review.kind}"
+        expected = f"{_GROUP}/v1, Kind={_KIND}"
+        if actual != expected:
+            raise ReviewError(f" failed: expected webhook response of {expected}, got {actual}", MALFORMED)
     if response is None:
         raise ReviewError(" failed: no response provided", MALFORMED)
     if version == "v1" and response.uid != uid:
@@ -157,20 +157,20 @@ def _check_same(given: Any, kept: ObjectMeta) -> None:
 
 def _texts(given: Mapping[str, Any], name: str, old: Mapping[str, str]) -> dict[str, str]:
     """Return the validated labels or annotations of an answer."""
-    found = given.get(name)
-    if found is None:
+    texts = given.get(name)
+    if texts is None:
         return {}
-    if not isinstance(found, dict):
-        raise _invalid_metadata(f"invalid metadata.{name} of type {_go_type(found)} in converted object")
-    for key, value in found.items():
+    if not isinstance(texts, dict):
+        raise _invalid_metadata(f"invalid metadata.{name} of type {_go_type(texts)} in converted object")
+    for key, value in texts.items():
         if not isinstance(value, str):
             text = f"metadata.{name}[{key}] must be a string, but is {_go_type(value)} in converted object"
             raise _invalid_metadata(text)
-    if found != old:
-        validated = validate_labels(found, _LABELS) if name == "labels" else validate_annotations(found, _ANNOTATIONS)
+    if texts != old:
+        validated = validate_labels(texts, _LABELS) if name == "labels" else validate_annotations(texts, _ANNOTATIONS)
         if wrong := list(validated):
             raise _invalid_metadata(aggregate(wrong))
-    return found
+    return texts
 
 
 def _invalid_object(why: str) -> ReviewError:

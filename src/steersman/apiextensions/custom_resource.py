@@ -106,14 +106,14 @@ def _unchanged(obj: OpenObject) -> OpenObject:
 
 def _subresources(version: Version, all_versions: Versions) -> tuple[Subresource[Any], ...]:
     below = version.declared.subresources
-    found: list[Subresource[Any]] = []
+    subresources: list[Subresource[Any]] = []
     if version.declared.has_status:
-        found.append(Subresource(name="status", strategy=StatusStrategy(all_versions)))
+        subresources.append(Subresource(name="status", strategy=StatusStrategy(all_versions)))
     if below is not None and below.scale is not None:
         # Objects of other versions are defaulted when they are read.
         default = version.kind.default if version is all_versions.stored else None
-        found.append(scale_subresource(below.scale, default))
-    return tuple(found)
+        subresources.append(scale_subresource(below.scale, default))
+    return tuple(subresources)
 
 
 def _warning(version: Version, versions: Sequence[Version]) -> str:
@@ -211,10 +211,10 @@ def _selected(path: str) -> Callable[[OpenObject], str]:
 
     def read(obj: OpenObject) -> str:
         try:
-            found = find_results(template, obj.content)
+            results = find_results(template, obj.content)
         except JSONPathError:
             return ""
-        return _selector_text(found[0][0]) if found and found[0] else ""
+        return _selector_text(results[0][0]) if results and results[0] else ""
 
     return read
 

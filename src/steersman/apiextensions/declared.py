@@ -110,11 +110,11 @@ def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
 
 def read_declared(body: bytes) -> Declared:
     """Return the reduced definition in a body."""
-    found: Declared = _decoder(Declared).decode(b"{" + body)
-    return found
+    declared: Declared = _decoder(Declared).decode(b"{" + body)
+    return declared
 
 
 def read_named(body: bytes) -> Named:
     """Return only the names in a body, which takes a millisecond however large the rest is."""
-    found: Named = _decoder(Named).decode(b"{" + body)
-    return found
+    named: Named = _decoder(Named).decode(b"{" + body)
+    return named

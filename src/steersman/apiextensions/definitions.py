@@ -236,11 +236,11 @@ class Definitions:
         before = self._states.pop(name, None)
         now = None
         if entry is not None:
-            found = read_named(entry.body)
-            accepted = found.status.accepted_names
-            terminating_uid = found.metadata.uid if found.metadata.deletion_timestamp else ""
+            definition = read_named(entry.body)
+            accepted = definition.status.accepted_names
+            terminating_uid = definition.metadata.uid if definition.metadata.deletion_timestamp else ""
             now = self._states[name] = _DefinitionState(
-                found.spec.group, accepted, accepted != found.spec.names, terminating_uid
+                definition.spec.group, accepted, accepted != definition.spec.names, terminating_uid
             )
         self._count(name, before, now)
         if before is not None and (now is None or now.accepted != before.accepted):

@@ -66,14 +66,14 @@ class CustomScale:
         """Return the Scale of `obj`, whose number of replicas may be missing (UNSET). Raises StatusError 500."""
         content = obj.content
         try:
-            wanted = nested_field(content, self._wanted, int)
+            replicas = nested_field(content, self._wanted, int)
             there = nested_field(content, self._there, int)
             selector = None if self._selector is None else nested_field(content, self._selector, str)
         except NestedFieldError as error:
             raise plain_internal(str(error)) from None
         return Scale(
             metadata=scale_metadata(obj.metadata),
-            spec=ScaleSpec(replicas=UNSET if wanted is None else wanted),
+            spec=ScaleSpec(replicas=UNSET if replicas is None else replicas),
             status=ScaleStatus(replicas=there or 0, selector=selector or ""),
         )
 

@@ -79,9 +79,9 @@ class Certificates:
 
         try:
             given = [X509.from_cryptography(load_der_x509_certificate(each)) for each in chain]
-            found = X509StoreContext(self._store(now), given[0], given[1:]).get_verified_chain()
+            verified_chain = X509StoreContext(self._store(now), given[0], given[1:]).get_verified_chain()
             # the caller checks the usage of the first certificate
-            return all(allows_client_auth(each.to_cryptography()) for each in found[1:])
+            return all(allows_client_auth(each.to_cryptography()) for each in verified_chain[1:])
         except (X509StoreContextError, Error, ValueError, AuthenticationError) as error:
             logger.debug("verifying a client certificate failed: %s", error)
             return False

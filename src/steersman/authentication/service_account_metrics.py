@@ -12,10 +12,10 @@ class ServiceAccountMetrics:
 
     def __init__(self, registry: Registry) -> None:
         def counter(name: str, text: str) -> Counter:
-            found = Counter(f"serviceaccount_{name}", f"[ALPHA] Cumulative {text}")
-            found.inc(by=0)
-            registry.add(found)
-            return found
+            counts = Counter(f"serviceaccount_{name}", f"[ALPHA] Cumulative {text}")
+            counts.inc(by=0)
+            registry.add(counts)
+            return counts
 
         self.legacy: Final = counter("legacy_tokens_total", "legacy service account tokens used")
         self.stale: Final = counter("stale_tokens_total", "stale projected service account tokens used")

@@ -50,5 +50,5 @@ class ReviewedTokens:
             return None
         user = status.user
         extra = MappingProxyType({key: tuple(values) for key, values in user.extra.items()})
-        found = UserInfo(user.username, user.uid, tuple(user.groups), extra)
-        return TokenIdentity(authenticated(found), meant)
+        user_info = UserInfo(user.username, user.uid, tuple(user.groups), extra)
+        return TokenIdentity(authenticated(user_info), meant)

@@ -65,6 +65,8 @@ _TOO_MANY_RULES: Final = (
 
 _NO_OPINION: Final = Verdict(Decision.NO_OPINION)
 
+_ALLOWED_BY: Final = "RBAC: allowed by "
+
 _Key = tuple[str | tuple[str, ...], ...]
 
 
@@ -282,6 +284,17 @@ class RbacAuthorizer:
         """Return the rules of a user in a namespace ("" for cluster-wide rules only), see RuleResolver."""
         return await self._search(user, namespace, _listed)
 
+    async def rule_behind(self, attributes: Attributes, reason: str) -> tuple[int, PolicyRule] | None:
+        """Return the rule for which a request was allowed with `reason`, and its position in the role.
+
+        Returns None for a reason of another authorizer, and if the user no longer has the right by that binding.
+        """
+        if not reason.startswith(_ALLOWED_BY):
+            return None
+        return await self._search(
+            attributes.user, attributes.action.namespace, lambda grants: _rule_behind(grants, attributes, reason)
+        )
+
     async def policy_rules_for(self, user: UserInfo, namespace: str) -> tuple[list[tuple[PolicyRule, ...]], str]:
         """Return the rules of every role that is bound to `user` in `namespace`, and the text of errors."""
         return await self._search(user, namespace, _roles_of)
@@ -345,14 +358,29 @@ def _evaluate(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
         verdict = None
         for names in allowed_names(grant.rules, attributes):
             if verdict is None:
-                reason = f"RBAC: allowed by {grant.binding.describe(grant.subject_index)}"
-                verdict = Verdict(Decision.ALLOW, reason)
+                verdict = Verdict(Decision.ALLOW, _reason_of(grant))
             allowances.append(_Allowance(names, verdict, grant))
             if names is None:  # further grants cannot matter
                 return _Judgement(tuple(allowances), _NO_OPINION)
     error = _error_of(without_rules)
     refusal = Verdict(Decision.NO_OPINION, f"RBAC: {error}") if error else _NO_OPINION
     return _Judgement(tuple(allowances), refusal)
+
+
+def _reason_of(grant: Grant) -> str:
+    return f"{_ALLOWED_BY}{grant.binding.describe(grant.subject_index)}"
+
+
+def _rule_behind(grants: Iterable[Grant], attributes: Attributes, reason: str) -> tuple[int, PolicyRule] | None:
+    """Return the first rule of the grant with a reason that allows the request, and its position."""
+    for grant in grants:
+        if grant.rules is None or _reason_of(grant) != reason:
+            continue
+        for number, rule in enumerate(grant.rules.rules):
+            names = allowed_names(RoleRules((rule,)), attributes)
+            if any(each is None or attributes.action.name in each for each in names):
+                return number, rule
+    return None
 
 
 def allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:

@@ -327,8 +327,8 @@ _DEFAULT: Final = Priority()
 
 def version_order(version: str) -> tuple[Any, ...]:
     """Return a sort key that orders versions as Kubernetes does: stable first, highest first, then all others by name."""
-    found = _KUBE_VERSION.fullmatch(version)
-    if found is None:
+    match = _KUBE_VERSION.fullmatch(version)
+    if match is None:
         return 1, version
-    major, level, minor = found.groups()
+    major, level, minor = match.groups()
     return 0, -_STABILITY[level or ""], -int(major), -int(minor or 0)

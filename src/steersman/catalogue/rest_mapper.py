@@ -25,6 +25,10 @@ class RESTMapper:
         """Return the resources that serve objects of a kind (upstream's RESTMapping)."""
         return self._by_kind.get(gvk, ())
 
+    def versions_with(self, kind: str) -> list[str]:
+        """Return the group versions, of whatever group, that serve a kind of this name."""
+        return [str(each.group_version) for each in self._by_kind if each.kind == kind]
+
     def plural_for(self, gvk: GroupVersionKind) -> str | None:
         """Return the plural of the resource that serves a kind, None if there is none."""
         found = self.resources_for(gvk)

@@ -108,19 +108,19 @@ def of_item(plan: Plan, node: Call, *, optional: bool) -> Step:
                 if not container.has_value:
                     return NONE
                 container = container.value
-            found = find_item(container, key)
-            if found is None:
+            item = find_item(container, key)
+            if item is None:
                 return NONE
             frame.charge(1)
-            return Optional(found[1])
+            return Optional(item[1])
         frame.charge(1)
-        found = find_item(container, key)
-        if found is None:
+        item = find_item(container, key)
+        if item is None:
             if wrong := _NO_INDEX.get(type(key)):
                 raise EvaluationError(f"invalid qualifier type: {wrong}")
             kind = "index out of bounds" if isinstance(container, list | tuple) else "no such key"
             raise EvaluationError(f"{kind}: {print_value(key)}")
-        return found[1]
+        return item[1]
 
     return get
 

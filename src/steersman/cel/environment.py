@@ -46,12 +46,12 @@ class Overload:
 
 
 def _parameters(signature: Iterable[Type]) -> dict[Type, None]:
-    found: dict[Type, None] = {}
+    parameters: dict[Type, None] = {}
     for each in signature:
         if each.kind is Kind.TYPE_PARAM:
-            found[each] = None
-        found.update(_parameters(each.params))
-    return found
+            parameters[each] = None
+        parameters.update(_parameters(each.params))
+    return parameters
 
 
 Functions = Mapping[str, tuple[Overload, ...]]

@@ -129,9 +129,9 @@ _ESCAPE_PREFIX = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3
 
 def _skip_unknown(text: str, position: int, report: Callable[[int, str], None]) -> int:
     """Skip text that begins like a token, up to the character that does not fit. Return the offset after that."""
-    found = _PREFIX.match(text, position)
-    end = position if found is None else found.end()
-    if found is not None and text[position] not in "`&|=":
+    match = _PREFIX.match(text, position)
+    end = position if match is None else match.end()
+    if match is not None and text[position] not in "`&|=":
         escape = _ESCAPE_PREFIX.match(text, end)
         if escape is not None:
             end = escape.end()

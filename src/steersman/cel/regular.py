@@ -126,8 +126,8 @@ def find(text: Any, pattern: Any) -> str:
     """Return the first match of the expression, empty if there is none."""
     compiled_pattern = _compiled(pattern)
     _spend_on_search(text, pattern)
-    found = compiled_pattern.search(text)
-    return "" if found is None else str(found.group())
+    match = compiled_pattern.search(text)
+    return "" if match is None else str(match.group())
 
 
 def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:

@@ -70,23 +70,23 @@ def kubeconfigs_of(target: Target) -> list[Path]:
             return [own_file(folder)]
         if target.data_dir is not None:
             fail(f"no cluster or server is running in {folder}")
-    found = [each for each in files_of_kubectl() if each.exists()]
-    if not found:
+    kubeconfigs = [each for each in files_of_kubectl() if each.exists()]
+    if not kubeconfigs:
         fail(f"no cluster is running in {default_data_dir()}, and there is no kubeconfig: use --kubeconfig")
-    return found
+    return kubeconfigs
 
 
 def run_with_client(target: Target, work: Callable[[Client], Coroutine[Any, Any, R]]) -> R:
     """Return the result of `work`, which gets a client of the chosen cluster; on an error print a line, exit with 1."""
     from steersman.client.client import Client
-    from steersman.client.over_tls import LONGEST_RESPONSE, TLSTransport
+    from steersman.client.over_tls import TLSTransport
     from steersman.client.transport import Unreachable
     from steersman.machinery.errors.status import StatusError
 
     endpoint = endpoint_of(target)
 
     async def run() -> R:
-        client = Client(TLSTransport(endpoint, longest=LONGEST_RESPONSE), _MANAGER)
+        client = Client(TLSTransport(endpoint), _MANAGER)
         try:
             return await work(client)
         finally:

@@ -34,6 +34,6 @@ def completion(context: click.Context, shell: str) -> None:
     fish:  steersman completion fish > ~/.config/fish/completions/steersman.fish
     """
     know_bash()
-    found = get_completion_class(shell)
-    assert found is not None
-    click.echo(found(context.find_root().command, {}, _PROGRAM, _VARIABLE).source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    click.echo(completion_class(context.find_root().command, {}, _PROGRAM, _VARIABLE).source())

@@ -148,13 +148,13 @@ def _cluster_cidrs(given: Mapping[str, Any]) -> tuple[ClusterCIDR, ...]:
     if len(networks) > 2 or len({each.version for each in networks}) < len(networks):
         raise SettingsError("--cluster-cidr: one range, or one of each IP family")
     sizes = _sizes(given, {each.version for each in networks})
-    found = tuple(ClusterCIDR(each, sizes[each.version]) for each in networks)
-    for each in found:
+    cluster_cidrs = tuple(ClusterCIDR(each, sizes[each.version]) for each in networks)
+    for each in cluster_cidrs:
         try:
             CIDRSet(each.network, each.node_size)
         except ValueError as error:
             raise SettingsError(str(error)) from None
-    return found
+    return cluster_cidrs
 
 
 def _sizes(given: Mapping[str, Any], versions: set[int]) -> dict[int, int]:

@@ -14,6 +14,7 @@ _COMMANDS: Final = {
     "up": "up.commands",
     "status": "up.commands",
     "scale": "up.scale",
+    "clock": "clock",
     "down": "up.commands",
     "reset": "up.reset",
     "kubeconfig": "kubeconfig",
@@ -31,6 +32,7 @@ _COMMANDS: Final = {
     "storage": "storage",
     "envtest": "envtest.command",
     "inspect": "inspect",
+    "check": "check",
     "crd": "crd",
     "completion": "completion",
 }

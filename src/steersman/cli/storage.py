@@ -89,14 +89,14 @@ def restore(file: Path, data_dir: Path | None, replace: bool, bump_revision: int
     Revisions continue beyond the existing ones, so that no client has a resourceVersion in the future. Clients must
     restart earlier watches.
     """
-    from steersman.machinery.private_files import make_own_folder
+    from steersman.machinery.private_files import new_in_own_folder
     from steersman.storage.sqlite import snapshot
 
-    target = storage_file(data_dir)
+    target, checks = storage_file(data_dir), not skip_hash_check
 
     def restored() -> snapshot.Snapshot:
-        make_own_folder(target.parent)
-        return snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=not skip_hash_check)
+        with new_in_own_folder(target.parent):
+            return snapshot.restore(file, target, bump=bump_revision, replaces=replace, checks_digest=checks)
 
     made = with_clean_errors(restored)
     click.echo(f"restored {target}: revision {made.revision}")
@@ -160,12 +160,17 @@ def to_sqlite(data_dir: Path | None, **etcd: str | None) -> None:
 
     If the copy is interrupted, no storage is created. The data in etcd is not modified.
     """
-    from steersman.machinery.private_files import make_private_folder
+    from steersman.machinery.private_files import new_in_own_folder, warn_of_access
     from steersman.storage.moving.to_sqlite import copy_to_sqlite
 
     target = storage_file(data_dir)
-    with_clean_errors(lambda: make_private_folder(target.parent))
-    _move(f"copied to {target}", etcd, lambda cluster: copy_to_sqlite(cluster, target, _echo))
+
+    def copied() -> None:
+        with new_in_own_folder(target.parent):
+            warn_of_access(target.parent)
+            _move(f"copied to {target}", etcd, lambda cluster: copy_to_sqlite(cluster, target, _echo))
+
+    with_clean_errors(copied)
 
 
 def storage_file(data_dir: Path | None) -> Path:

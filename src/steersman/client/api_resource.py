@@ -111,11 +111,11 @@ class APIResource(Generic[T]):
                 each.setdefault("apiVersion", self.api_version)
             return ObjectList(plain.items or [], plain.metadata or ListMeta())  # type: ignore[arg-type]
         try:
-            found = self._list_decoder.decode(data)
+            objects = self._list_decoder.decode(data)
         except msgspec.ValidationError:
             each_raw = _RAW_LIST.decode(data)
             return ObjectList([self.decode(each) for each in each_raw.items or ()], each_raw.metadata)
-        return ObjectList(found.items or [], found.metadata)
+        return ObjectList(objects.items or [], objects.metadata)
 
     def _decode_as_go_does(self, data: bytes, error: msgspec.ValidationError) -> T:
         """Return an object of a server of another release: nulls and unknown members are ignored, as Go ignores them.

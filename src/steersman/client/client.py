@@ -77,6 +77,13 @@ class Client:
         """Return a client on the same connections with its own limit of concurrent requests."""
         return Client(self._transport, self.manager)
 
+    def impersonating(self, user: str) -> Client:
+        """Return a client on the same connections whose requests are made in the name of another user."""
+        client = Client(self._transport, self.manager)
+        client._fields = (*self._fields, ("impersonate-user", user))
+        client._permits = self._permits
+        return client
+
     async def aclose(self) -> None:
         """Close the connections that are kept open."""
         await self._transport.aclose()
@@ -132,24 +139,21 @@ class Client:
         """Yield all objects, fetched in pages of `page` objects.
 
         Raises StatusError Expired if the iteration takes longer than the server keeps history, and StatusError
-        InternalError if the server sends more than 10,000 pages.
+        InternalError for a list without end (`Pages`).
         """
-        token = ""
-        for _ in range(MAX_PAGES):
+        pages = Pages(resource)
+        while pages.more:
             found = await self.list(
                 resource,
                 namespace,
                 label_selector=label_selector,
                 field_selector=field_selector,
                 limit=page,
-                continue_token=token,
+                continue_token=pages.token,
             )
             for obj in found.items:
                 yield obj
-            token = found.metadata.continue_
-            if not token:
-                return
-        raise too_many_pages(resource)
+            pages.advance(found.metadata.continue_)
 
     async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
         """Create an object and return it as stored. Without `namespace` the namespace in its metadata applies.
@@ -358,9 +362,26 @@ class Client:
             del error  # Its traceback refers to this frame: a cycle that only the garbage collector would free.
 
 
-def too_many_pages(resource: APIResource[Any]) -> StatusError:
-    """Return the error of a server that never sends the last page of a list."""
-    return StatusError(500, "InternalError", f"{resource.group_resource} has more than {MAX_PAGES} pages")
+class Pages:
+    """Position in a list that is read in pages: `token` is the `continue` of the next one, if there are `more`."""
+
+    def __init__(self, resource: APIResource[Any]) -> None:
+        self._resource = resource
+        self._count = 0
+        self.token = ""
+        self.more = True
+
+    def advance(self, token: str) -> None:
+        """Go on to the page of `token`, "" after the last one.
+
+        Raises StatusError InternalError for a list without end: a page that leads to itself, or MAX_PAGES pages.
+        """
+        self._count += 1
+        if token and token == self.token:
+            raise StatusError(500, "InternalError", f"a page of {self._resource.group_resource} is followed by itself")
+        if token and self._count >= MAX_PAGES:
+            raise StatusError(500, "InternalError", f"{self._resource.group_resource} has more than {MAX_PAGES} pages")
+        self.token, self.more = token, bool(token)
 
 
 def _target(path: str, **query: object) -> str:

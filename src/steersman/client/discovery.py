@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Required, TypedDict
+from urllib.parse import quote
 
 from msgspec import Struct
 
-from steersman.api.meta.v1 import PartialObjectMetadata
+from steersman.api.meta import v1 as meta
+from steersman.api.meta.v1 import APIGroup, APIGroupList, APIResourceList, PartialObjectMetadata
 from steersman.client.api_resource import APIResource
-from steersman.client.client import Client, checked
+from steersman.client.client import Client, checked, decoded
 from steersman.work.yielding import TimeSlice
 
 _ACCEPT: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_GROUP_LISTS: Final = APIResource("", "v1", "", "APIGroupList", APIGroupList, namespaced=False)
+_RESOURCE_LISTS: Final = APIResource("", "v1", "", "APIResourceList", APIResourceList, namespaced=False)
+"""APIResources without a path, which decode documents as Go does: unknown members are ignored."""
 
 
 class _KindShape(TypedDict, total=False):
@@ -82,6 +87,17 @@ async def preferred_resources(client: Client) -> DiscoveryResult:
                     served.setdefault((name, each.resource.plural), each)
                     await time_slice.pause_if_over()
     return DiscoveryResult(tuple(served.values()), tuple(failed))
+
+
+async def api_groups(client: Client) -> Sequence[APIGroup]:
+    """Return the groups in `/apis`. Raises StatusError, Unreachable."""
+    return (await decoded(_GROUP_LISTS.decode, await client.request("GET", "/apis"))).groups or ()
+
+
+async def resources_of(client: Client, api_version: str) -> Sequence[meta.APIResource]:
+    """Return the resources and subresources of a group version. Raises StatusError, Unreachable."""
+    path = f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
+    return (await decoded(_RESOURCE_LISTS.decode, await client.request("GET", path))).resources or ()
 
 
 def _resources(group: str, version: dict[str, Any]) -> Iterator[DiscoveredResource]:

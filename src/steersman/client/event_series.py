@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 from typing import Final
@@ -16,6 +15,7 @@ from steersman.client.event_writer import EventWriter
 from steersman.client.events import metadata_of_event
 from steersman.client.resources import NEW_EVENTS
 from steersman.machinery.values import times
+from steersman.work import simulated_time
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.periodic import Periodic
 
@@ -51,8 +51,8 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         self._series: dict[tuple[str, ...], _RecordedEvent] = {}
         """Events that have been repeated, the earliest series first."""
         self._rounds = (
-            Periodic("refresh of event series", self._refresh, _REFRESH),
-            Periodic("end of event series", self._finish_old, _SERIES_TIMEOUT),
+            Periodic("refresh of event series", self._refresh, _REFRESH, is_simulated=True),
+            Periodic("end of event series", self._finish_old, _SERIES_TIMEOUT, is_simulated=True),
         )
 
     def start(self) -> None:
@@ -86,7 +86,7 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
         if len(note) > _LONGEST_NOTE:
             note = f"{note[: _LONGEST_NOTE - 4]} ..."
         key = (type_, action, reason, *_reference_key(regarding), *(() if related is None else _reference_key(related)))
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         recorded = self._recorded[key]
         if recorded is not None and now - recorded.at < _SERIES_TIMEOUT:
             self._repeat(key, recorded, now)
@@ -129,7 +129,7 @@ class SeriesRecorder(EventWriter[tuple[Event, bool]]):
 
     async def _finish_old(self) -> None:
         """End all series without a recent repetition."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         for key, recorded in list(self._series.items()):
             if now - recorded.at >= _SERIES_TIMEOUT:
                 self._finish(key)

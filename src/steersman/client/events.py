@@ -5,7 +5,6 @@ The limits are those of client-go's EventCorrelator.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -20,6 +19,7 @@ from steersman.client.client import Client
 from steersman.client.event_writer import EventWriter
 from steersman.client.resources import EVENTS
 from steersman.machinery.values import times
+from steersman.work import simulated_time
 from steersman.work.bounded_cache import BoundedCache
 
 K = TypeVar("K", bound=tuple[str, ...])
@@ -94,11 +94,11 @@ class _WrittenEvent(Struct):
 
 
 def _get_or_create(cache: BoundedCache[K, T], key: K, make: Callable[[], T]) -> T:
-    found = cache[key]
-    if found is None:
-        found = make()
-        cache.keep(key, found)
-    return found
+    cached = cache[key]
+    if cached is None:
+        cached = make()
+        cache.keep(key, cached)
+    return cached
 
 
 class Broadcaster(EventWriter[Event]):
@@ -124,7 +124,7 @@ class Broadcaster(EventWriter[Event]):
 
         From the tenth different message about one object and reason on, messages are marked as combined.
         """
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         source = event.source.component, event.source.host, event.involved_object.uid or event.involved_object.name
         if not _get_or_create(self._buckets, source, lambda: _Bucket(at=now)).acquire(now):
             return

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +33,8 @@ _MOST_ERRORS: Final = 2_000
 _END: Final = 2.0
 """Seconds for a plugin that was killed to be gone."""
 _STANDARD_INPUT: Final = 0
+_KILLED_BY_SIGNAL: Final = -1
+"""Exit code of a process that a signal has ended, in Go."""
 _INFO: Final = "KUBERNETES_EXEC_INFO"
 _HELP: Final = (
     "It looks like you are trying to use a client-go credential plugin that is not installed. To learn more about this "
@@ -90,18 +93,18 @@ class ExecCredentials:
     async def current(self) -> Credential:
         """Return valid credentials, from a run of the plugin if there are none. Raises PluginError."""
         async with self._running:
-            found = self._credential
-            if found is None or not found.is_valid:
-                found = self._credential = await self._run()
-            return found
+            credential = self._credential
+            if credential is None or not credential.is_valid:
+                credential = self._credential = await self._run()
+            return credential
 
     async def renewed(self, refused: Credential) -> Credential:
         """Return other credentials than those that the server has refused. Raises PluginError."""
         async with self._running:
-            found = self._credential
-            if found is None or found is refused or not found.is_valid:
-                found = self._credential = await self._run()
-            return found
+            credential = self._credential
+            if credential is None or credential is refused or not credential.is_valid:
+                credential = self._credential = await self._run()
+            return credential
 
     async def _run(self) -> Credential:
         is_interactive = self._is_interactive()
@@ -177,7 +180,8 @@ async def _output(plugin: ExecPlugin, *, interactive: bool, seconds: float | Non
     is_over = False
     try:
         async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
-            printed = group.create_task(_read(process.stdout, MOST_OUTPUT + 1))
+            kill = partial(_send_kill, process, group=not interactive)
+            printed = group.create_task(_read(process.stdout, MOST_OUTPUT + 1, when_full=kill))
             messages = group.create_task(_read(process.stderr, _MOST_ERRORS))
             group.create_task(process.wait())
         is_over = True
@@ -186,13 +190,14 @@ async def _output(plugin: ExecPlugin, *, interactive: bool, seconds: float | Non
     finally:
         if not is_over:
             await _kill(process, group=not interactive)
-    if process.returncode:
-        said = messages.result().decode("utf-8", "replace").strip(" \r\n")
-        raise PluginError(
-            f"exec: executable {plugin.command} failed with exit code {process.returncode}{f': {said}' if said else ''}"
-        )
     if len(printed.result()) > MOST_OUTPUT:
         raise PluginError(f"exec: executable {plugin.command} printed more than {MOST_OUTPUT} bytes")
+    if code := process.returncode:
+        said = messages.result().decode("utf-8", "replace").strip(" \r\n")
+        shown = max(code, _KILLED_BY_SIGNAL)
+        raise PluginError(
+            f"exec: executable {plugin.command} failed with exit code {shown}{f': {said}' if said else ''}"
+        )
     return printed.result()
 
 
@@ -203,21 +208,28 @@ def _info(plugin: ExecPlugin, *, interactive: bool) -> str:
     return encode_in_order({"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}).decode()
 
 
-async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
-    """Return the first `most` bytes of a stream; the rest is read and dropped."""
+async def _read(stream: asyncio.StreamReader | None, most: int, when_full: Callable[[], None] | None = None) -> bytes:
+    """Return the first `most` bytes of a stream, and call `when_full` after them; the rest is read and dropped."""
     kept = b""
     while stream is not None and (data := await stream.read(64 << 10)):
-        kept += data[: most - len(kept)]
+        had, kept = len(kept), kept + data[: most - len(kept)]
+        if when_full is not None and had < most == len(kept):
+            when_full()
     return kept
 
 
-async def _kill(process: asyncio.subprocess.Process, *, group: bool) -> None:
+def _send_kill(process: asyncio.subprocess.Process, *, group: bool) -> None:
     """Kill a plugin, with `group` also the processes that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         if group:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
+
+
+async def _kill(process: asyncio.subprocess.Process, *, group: bool) -> None:
+    """Kill a plugin, and wait for its end."""
+    _send_kill(process, group=group)
     with suppress(TimeoutError):
         async with asyncio.timeout(_END):
             await process.wait()

@@ -11,7 +11,7 @@ import msgspec
 
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.client.api_resource import APIResource, Object
-from steersman.client.client import Client, Event
+from steersman.client.client import Client, Event, Pages
 from steersman.client.errors import is_expired, is_invalid
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
@@ -155,14 +155,14 @@ class Informer(Generic[O]):
 
     def get(self, namespace: str, name: str) -> O | None:
         """Return the object of that name, None if there is none."""
-        found = self._objects.get(namespace)
-        return None if found is None else found.get(name)
+        in_namespace = self._objects.get(namespace)
+        return None if in_namespace is None else in_namespace.get(name)
 
     def list(self, namespace: str | None = None) -> Sequence[O]:
         """Return the objects of a namespace, or of all namespaces."""
         if namespace is not None:
             return list(self._objects.get(namespace, {}).values())
-        return [obj for found in self._objects.values() for obj in found.values()]
+        return [obj for in_namespace in self._objects.values() for obj in in_namespace.values()]
 
     def count(self, namespace: str) -> int:
         """Return the number of objects in a namespace."""
@@ -171,6 +171,10 @@ class Informer(Generic[O]):
     def indexed(self, index: str, value: str) -> Sequence[O]:
         """Return the objects that have this value in an index."""
         return list(self._indexes[index].objects.get(value, {}).values())
+
+    def count_indexed(self, index: str, value: str) -> int:
+        """Return the number of objects that have this value in an index."""
+        return len(self._indexes[index].objects.get(value, ()))
 
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
@@ -245,25 +249,23 @@ class Informer(Generic[O]):
 
     async def _list_all(self) -> None:
         """Read a list of all objects, in pages, instead of the initial events of a watch."""
-        token = ""
-        while True:
-            found = await self._client.list(
+        pages = Pages(self.resource)
+        while pages.more:
+            listed = await self._client.list(
                 self.resource,
                 self._namespace,
                 label_selector=self._label_selector,
                 field_selector=self._field_selector,
                 limit=_PAGE,
-                continue_token=token,
+                continue_token=pages.token,
             )
-            async for obj in time_sliced(found.items):
+            async for obj in time_sliced(listed.items):
                 if self._size_limit is not None:
                     self._size_limit.count(Event("ADDED", obj, len(self.resource.encode(obj))))
                 self._apply_object(obj, gone=False)
-            token = found.metadata.continue_
-            if not token:
-                break
+            pages.advance(listed.metadata.continue_)
         self._finish_initial_list()
-        self._resource_version = found.metadata.resource_version
+        self._resource_version = listed.metadata.resource_version
 
     async def _remove_all(self) -> None:
         """Remove all objects and notify the handlers of each removal."""
@@ -298,11 +300,11 @@ class Informer(Generic[O]):
     def put(self, obj: O) -> None:
         """Store an object, replace an older state of it, and notify the handlers."""
         namespace, name = key_of(obj)
-        found = self._objects.get(namespace)
-        if found is None:
-            found = self._objects[namespace] = {}
-        old = found.get(name)
-        found[name] = obj
+        in_namespace = self._objects.get(namespace)
+        if in_namespace is None:
+            in_namespace = self._objects[namespace] = {}
+        old = in_namespace.get(name)
+        in_namespace[name] = obj
         self._reindex(old, obj)
         if old is not None and old.metadata.uid != obj.metadata.uid:  # deleted and created again between two watches
             self._notify(old, None)
@@ -312,11 +314,11 @@ class Informer(Generic[O]):
     def remove(self, obj: O) -> None:
         """Remove an object, if it is present, and notify the handlers with `obj`, its last state."""
         namespace, name = key_of(obj)
-        found = self._objects.get(namespace)
-        old = None if found is None else found.pop(name, None)
-        if found is None or old is None:
+        in_namespace = self._objects.get(namespace)
+        old = None if in_namespace is None else in_namespace.pop(name, None)
+        if in_namespace is None or old is None:
             return
-        if not found:
+        if not in_namespace:
             del self._objects[namespace]
         self._reindex(old, None)
         self._notify(obj, None)
@@ -410,12 +412,12 @@ class Informers:
         The informer starts with `start()` of this factory, or at once if the factory has started already.
         """
         key = resource, resource.type, field_selector
-        found = self._informers.get(key)
-        if found is None:
-            found = self._informers[key] = Informer(self._client, resource, field_selector=field_selector)
+        informer = self._informers.get(key)
+        if informer is None:
+            informer = self._informers[key] = Informer(self._client, resource, field_selector=field_selector)
             if self._started:
-                found.start()
-        return cast("Informer[O]", found)
+                informer.start()
+        return cast("Informer[O]", informer)
 
     def find_whole(self, resource: APIResource[Any]) -> Informer[Any] | None:
         """Return the informer of a resource that keeps all its objects whole, None if there is none.

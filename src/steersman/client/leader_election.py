@@ -161,10 +161,10 @@ class LeaderElector:
     async def _release(self) -> None:
         """Release the lease, so that another candidate can acquire it at once."""
         try:
-            found = await self._client.get(LEASES, self._name, self._namespace)
-            if found.spec.holder_identity == self._identity:
-                found.spec.holder_identity, found.spec.lease_duration_seconds = "", 1
-                await self._client.update(LEASES, found)
+            lease = await self._client.get(LEASES, self._name, self._namespace)
+            if lease.spec.holder_identity == self._identity:
+                lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
+                await self._client.update(LEASES, lease)
         except (StatusError, Unreachable) as error:
             logger.warning("lease %s/%s was not released: %s", self._namespace, self._name, error)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.api.core.v1 import ObjectReference
 from steersman.api.meta.v1 import LabelSelector, ListMeta, ObjectMeta
-from steersman.api.scalars import Duration, Quantity, Time
+from steersman.api.scalars import Duration, Int64, Quantity, Time
 from steersman.client.api_resource import APIResource
 
 RESOURCE_METRICS: Final = "metrics.k8s.io"
@@ -63,7 +63,7 @@ class MetricValue(_Wire):
     described_object: ObjectReference = msgspec.field(default_factory=ObjectReference)
     metric: MetricIdentifier = msgspec.field(default_factory=MetricIdentifier)
     timestamp: Time | None = msgspec.field(default_factory=lambda: None)
-    window_seconds: int | None = None
+    window_seconds: Int64 | None = None
     value: Quantity = msgspec.field(default_factory=lambda: "0")
 
 
@@ -80,7 +80,7 @@ class OldMetricValue(_Wire):
     described_object: ObjectReference = msgspec.field(default_factory=ObjectReference)
     metric_name: str = msgspec.field(default_factory=str)
     timestamp: Time | None = msgspec.field(default_factory=lambda: None)
-    window: int | None = None
+    window: Int64 | None = None
     value: Quantity = msgspec.field(default_factory=lambda: "0")
     selector: LabelSelector | None = msgspec.field(default_factory=lambda: None)
 
@@ -96,7 +96,7 @@ class ExternalMetricValue(_Wire):
     metric_name: str = msgspec.field(default_factory=str)
     metric_labels: dict[str, str] = msgspec.field(default_factory=_no_members)
     timestamp: Time | None = msgspec.field(default_factory=lambda: None)
-    window: int | None = None
+    window: Int64 | None = None
     value: Quantity = msgspec.field(default_factory=lambda: "0")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ from steersman.webhooks.kubeconfig import Endpoint
 from steersman.webhooks.user_kubeconfig import load_kubeconfigs
 
 LONGEST_RESPONSE: Final = 256 << 20
-"""Bytes of a response up to which a program for people reads it: pages of lists have a few MiB."""
+"""Most bytes of a response that is read whole: pages of lists have a few MiB."""
 _UNAUTHORIZED: Final = 401
 _FAILED: Final = (DialError, BadAnswer, BodyAborted, OSError, ValueError)
 
@@ -33,7 +32,7 @@ class TLSTransport:
         credentials: Callable[[], str] | None = None,
         *,
         again: bool | None = None,
-        longest: int = sys.maxsize - 1,
+        longest: int = LONGEST_RESPONSE,
     ) -> None:
         """Create a transport; `credentials` returns the Authorization header in place of the endpoint's.
 
@@ -66,7 +65,7 @@ class TLSTransport:
 
     def with_token(self, token: Callable[[], str]) -> TLSTransport:
         """Return a transport to the same server with a bearer token; `token` is called for each request."""
-        return TLSTransport(self._endpoint, lambda: f"Bearer {token()}")
+        return TLSTransport(self._endpoint, lambda: f"Bearer {token()}", longest=self._longest)
 
     async def send(self, method: str, target: str, fields: Fields, body: bytes) -> _Response:
         """Send a request and return its response once its head has arrived.

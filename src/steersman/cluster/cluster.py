@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Final
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
+from steersman.client.indexes import RUNNING_BY_CONTROLLER, running_by_controller
 from steersman.client.informer import Informers
+from steersman.client.resources import PODS
+from steersman.cluster.clock import ClusterClock
+from steersman.cluster.clock_file import ClockFile
+from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration, ConfigurationError
+from steersman.cluster.definitions import NotServed
+from steersman.cluster.definitions import install as install_definitions
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
 from steersman.cluster.opening.opening import prepare
@@ -41,6 +48,7 @@ from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
 if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.transport import Address as NetworkAddress
     from steersman.net.client.transport import Way
     from steersman.nodes.stages.stage_set import Stages
@@ -58,6 +66,10 @@ _QUIET: Final = 5
 """Iterations of the event loop in a row without a write or work, after which the cluster counts as settled."""
 
 
+_REACTION: Final = 0.25
+"""Seconds that the cluster may take to react to a step of its clock."""
+
+
 class Cluster:
     """A cluster: `await start()`, then `await stop()`."""
 
@@ -67,11 +79,13 @@ class Cluster:
         configuration: Configuration | None = None,
         *,
         observe: Observe | None = None,
+        faults: FaultSet | None = None,
         owns_process: bool = False,
     ) -> None:
         """Create a cluster.
 
-        `observe` is called for every request. `owns_process` says that the process belongs to the cluster alone.
+        `observe` is called for every request, and `faults` happen to requests. `owns_process` says that the process
+        belongs to the cluster alone.
 
         Raises ValueError for unknown controllers; ConfigurationError for more nodes than addresses, and for manifests
         and stages that cannot be read.
@@ -85,6 +99,7 @@ class Cluster:
             serves_local=self._configuration.serve_local,
             answers_webhooks=self._configuration.answer_webhooks,
         )
+        self._servers.containers.usages.add(self._configuration.simulated_load)
         if not options.kubelet_preferred_address_types:  # the names of simulated nodes do not resolve
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
@@ -94,6 +109,7 @@ class Cluster:
             nearby=self._way,
             kubelets=self._servers.way_of_kubelet_client,
             observe=observe,
+            faults=faults,
             owns_process=owns_process,
             parts=parts,
         )
@@ -101,6 +117,10 @@ class Cluster:
         self._settings = Settings()
         self._components: Components | None = None
         self._has_pools = False
+        self._clock_file = None if options.storage == "memory" else ClockFile(options.data_dir)
+        record = _not_recorded if self._clock_file is None else self._clock_file.write
+        self._clock = ClusterClock(partial(self.settle, _REACTION), record) if owns_process else None
+        self._has_kwok = False
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -119,10 +139,17 @@ class Cluster:
 
         Raises what ControlPlane.start raises, and ConfigurationError for an object that the server refuses.
         """
+        if self._clock is not None:
+            self._clock.start(0.0 if self._clock_file is None else self._clock_file.read())
+            self._running.push_async_callback(self._clock.stop)
         try:
             address = await self.plane.start()
         except CannotOpen as error:
+            await self.stop()
             raise ConfigurationError(str(error)) from None
+        except BaseException:
+            await self.stop()
+            raise
         for note in self.notes:
             logger.warning("%s: %s", self._configuration.dump, note)
         self._running.push_async_callback(self.plane.stop)
@@ -147,11 +174,18 @@ class Cluster:
             await install(self.client(_ADMIN, "steersman"))
         if self._configuration.pools:
             await self._create_pools()
+        if self._configuration.kwok:
+            await self._install_kwok()
         await self._start_components()
         if self._configuration.schedules:
-            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers)
+            load, usages = self._configuration.simulated_load, self._servers.containers.usages
+            load.count_replicas = self._count_replicas
+            await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers, usages, load)
             assert self.plane.server is not None
             install_scheduling_paths(self.plane.server, self._decisions)
+        if self._clock is not None:
+            assert self.plane.server is not None
+            install_clock_paths(self.plane.server, self._clock)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
 
     async def _create_pools(self) -> None:
@@ -159,14 +193,14 @@ class Cluster:
 
         What users have stored, such as a webhook or another definition, may prevent pools, but not the start.
         """
-        from steersman.cluster.node_pools import definition
         from steersman.cluster.node_pools.configured import create_pools
+        from steersman.cluster.node_pools.definition import definition
 
         client = self.client(_ADMIN, "steersman")
         try:
-            await definition.install(client)
+            await install_definitions(client, [definition()])
             staying = await create_pools(client, self._configuration.nodes, self._nodes)
-        except (StatusError, definition.NotServed) as error:
+        except (StatusError, NotServed) as error:
             logger.error("there are no NodePools, and groups of nodes are not kept at their size: %s", error)
             return
         self._has_pools = True
@@ -175,6 +209,17 @@ class Cluster:
             if each.name not in kept:
                 self._servers.remove(each)
         self._nodes = staying
+
+    async def _install_kwok(self) -> None:
+        """Install the definitions of kwok's kinds. What users have stored may prevent them, but not the start."""
+        from steersman.cluster.kwok.definitions import definitions
+
+        try:
+            await install_definitions(self.client(_ADMIN, "steersman"), definitions())
+        except (StatusError, NotServed) as error:
+            logger.error("kwok's kinds are not served, and stages are those of the configuration alone: %s", error)
+            return
+        self._has_kwok = True
 
     async def _start_components(self) -> None:
         controllers = self._controllers
@@ -189,6 +234,7 @@ class Cluster:
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
+            stage_objects=self._has_kwok,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):
@@ -201,6 +247,12 @@ class Cluster:
     def _informers(self) -> Informers:
         assert self._components is not None
         return self._components.informers
+
+    def _count_replicas(self, controller: str) -> int:
+        """Return the number of running pods of a controller."""
+        pods = self._informers().for_resource(PODS)
+        pods.add_index(RUNNING_BY_CONTROLLER, running_by_controller)
+        return pods.count_indexed(RUNNING_BY_CONTROLLER, controller)
 
     def _decisions(self) -> Decisions | None:
         return None if self._components is None else self._components.decisions
@@ -272,6 +324,10 @@ class Cluster:
             return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)
+
+
+def _not_recorded(ahead: float) -> None:
+    """Do nothing with the time of a cluster that keeps nothing."""
 
 
 def _stages(configuration: Configuration) -> Stages | None:

@@ -13,6 +13,7 @@ from steersman.controllers.manager import ControllerManager
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
+from steersman.nodes.stages.stage_objects import StageObjects
 from steersman.scheduler.decisions import Decisions
 from steersman.scheduler.scheduler import Scheduler
 
@@ -41,7 +42,8 @@ class Clients(Protocol):
 
 
 class Components:
-    """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools.
+    """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools, with `stage_objects`
+    the follower of Stage objects.
 
     `await start()`, then `await stop()`.
     """
@@ -57,6 +59,7 @@ class Components:
         *,
         schedules: bool,
         pools: bool = False,
+        stage_objects: bool = False,
     ) -> None:
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -67,7 +70,8 @@ class Components:
         if schedules:
             self._scheduler = Scheduler(clients.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
         client = clients.client(_NODES, "kubelet")
-        players = None if stages is None else _players(client, manager, nodes, stages)
+        self._client, self._nodes = client, nodes
+        players = None if stages is None else self._players(stages)
 
         def account(namespace: str, name: str) -> Client:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
@@ -75,6 +79,9 @@ class Components:
 
         self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
+        self._stage_objects: StageObjects | None = None
+        if stage_objects:
+            self._stage_objects = StageObjects(client, manager.events, self._begin_stages, stages, players)
         self._settings = settings
         self._pool_controller: NodePoolController | None = None
         self._running = AsyncExitStack()
@@ -85,8 +92,22 @@ class Components:
             if each is not None:
                 self._running.push_async_callback(each.stop)
                 await each.start()
+        if self._stage_objects is not None:
+            self._running.push_async_callback(self._stage_objects.stop)
+            self._stage_objects.start()
         if self._pools is not None:
             await self._start_pools(self._pools)
+
+    def _players(self, stages: Stages) -> StagePlayers:
+        from steersman.nodes.stages.players import StagePlayers
+
+        return StagePlayers(self._client, self._manager.informers, self._manager.events, self._nodes, stages)
+
+    def _begin_stages(self, stages: Stages) -> StagePlayers:
+        """Play the first stages of a running cluster."""
+        players = self._players(stages)
+        self._kubelets.play_stages(players)
+        return players
 
     async def _start_pools(self, client: Client) -> None:
         """Start the controller of NodePools, now that the configured nodes are registered."""
@@ -108,7 +129,7 @@ class Components:
     @property
     def idle(self) -> bool:
         """True if nothing is in progress."""
-        others = (self._scheduler, self._pool_controller)
+        others = (self._scheduler, self._pool_controller, self._stage_objects)
         return self._manager.idle and self._kubelets.idle and all(each is None or each.idle for each in others)
 
     @property
@@ -121,9 +142,3 @@ class Components:
         self._manager.events.forget()
         if self._scheduler is not None:
             self._scheduler.forget_events()
-
-
-def _players(client: Client, manager: ControllerManager, nodes: NodeSet, stages: Stages) -> StagePlayers:
-    from steersman.nodes.stages.players import StagePlayers
-
-    return StagePlayers(client, manager.informers, manager.events, nodes, stages)

@@ -11,9 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import Taint
+from steersman.cluster.load_configuration import CurveEntry, LoadError, MetricEntry, UsageEntry, load_of
 from steersman.machinery.suggestions import explain_validation_error
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.values.quantity import QuantityError, parse
+from steersman.nodes.load import Load
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
@@ -53,6 +55,9 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     manage_all_nodes: bool = msgspec.field(name="manageAllNodes", default=False)
     unknown_programs: Unknown | None = msgspec.field(name="unknownPrograms", default=None)
     answer_webhooks: bool = msgspec.field(name="answerWebhooks", default=False)
+    curves: list[CurveEntry] = []
+    usage: list[UsageEntry] = []
+    metrics: list[MetricEntry] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ class Configuration:
     """True if the cluster has a scheduler."""
     pools: bool = False
     """True if groups of nodes are NodePool objects, which users may also make."""
+    kwok: bool = False
+    """True if the cluster has kwok's kinds, such as Stage."""
     serve_local: bool = False
     """True if annotations may forward ports of pods to addresses that this machine can reach."""
     missing_images: tuple[str, ...] = ()
@@ -89,6 +96,8 @@ class Configuration:
     """Treatment of programs that are not simulated; None for the default of each container."""
     answer_webhooks: bool = False
     """True if pods serve as webhooks that allow everything, and as API servers without resources."""
+    simulated_load: Load = field(default_factory=Load)
+    """Usage of containers, and values of metrics."""
 
     @classmethod
     def load(cls, path: Path) -> Configuration:
@@ -125,6 +134,7 @@ class Configuration:
             manage_all_nodes=found.manage_all_nodes,
             unknown_programs=found.unknown_programs,
             answer_webhooks=found.answer_webhooks,
+            simulated_load=_load(path, found),
         )
 
     def error(self, why: object) -> ConfigurationError:
@@ -157,6 +167,14 @@ class Configuration:
         """Return the set of `simulated_nodes`, which adopts nodes that are created through the API."""
         usual = NodeTemplate(missing_images=self.missing_images, unknown_programs=self.unknown_programs)
         return NodeSet(nodes, Networks(HOSTS, self.pod_range), adopts_all=self.manage_all_nodes, usual=usual)
+
+
+def _load(path: Path, found: _File) -> Load:
+    """Return the configured load. Raises ConfigurationError."""
+    try:
+        return load_of(found.curves, found.usage, found.metrics, folder=path.parent, seed=found.seed or 0)
+    except LoadError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
 
 
 def _is_object(document: Any) -> bool:

@@ -14,6 +14,8 @@ from steersman.client.metrics_types import CUSTOM_METRICS, EXTERNAL_METRICS, RES
 from steersman.client.resources import API_SERVICES
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.codec.serializer import encode_in_order
+from steersman.nodes.load import Load
+from steersman.nodes.usage import Usages
 from steersman.simulated_metrics.configured_metrics import CUSTOM_VERSIONS, EXTERNAL_VERSIONS, ConfiguredMetrics
 from steersman.simulated_metrics.resource_metrics import (
     NODE_METRICS_RESOURCE,
@@ -28,17 +30,19 @@ _PRIORITY: Final = 100
 """Priority of the APIServices, as that of metrics-server and of adapters."""
 
 
-async def serve_metrics(plane: ControlPlane, client: Client, informers: Callable[[], Informers]) -> None:
+async def serve_metrics(
+    plane: ControlPlane, client: Client, informers: Callable[[], Informers], usages: Usages, load: Load
+) -> None:
     """Serve the metrics APIs until the control plane stops.
 
     `client` may read everything. `informers` returns the running informers. If an APIService points to another server,
     that server responds instead. Raises StatusError, Unreachable.
     """
-    await _serve(plane, POD_METRICS_RESOURCE, MeasuredPods(informers))
-    await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers))
+    await _serve(plane, POD_METRICS_RESOURCE, MeasuredPods(informers, usages))
+    await _serve(plane, NODE_METRICS_RESOURCE, MeasuredNodes(informers, usages))
     server = plane.server
     assert server is not None
-    given = ConfiguredMetrics(client, server.catalogue)
+    given = ConfiguredMetrics(client, server.catalogue, load)
     versions = [(RESOURCE_METRICS, "v1beta1")]
     for group, of_group, answer in (
         (CUSTOM_METRICS, CUSTOM_VERSIONS, given.custom),

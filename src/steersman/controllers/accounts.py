@@ -50,11 +50,11 @@ class AccountClients:
 
     def client(self, name: str) -> Client:
         """Return the client of a prepared service account."""
-        found = self._clients.get(name)
-        if found is None:
+        client = self._clients.get(name)
+        if client is None:
             transport = self._transport.with_token(lambda: self._tokens[name])
-            found = self._clients[name] = Client(transport, self._manager)
-        return found
+            client = self._clients[name] = Client(transport, self._manager)
+        return client
 
     async def stop(self) -> None:
         """Stop renewing tokens and close all clients. Tokens expire by themselves."""

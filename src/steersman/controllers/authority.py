@@ -41,8 +41,8 @@ class Authority(Struct, frozen=True):
         except (OSError, ValueError) as error:
             raise CannotSign(f"error reading CA cert file {self.certificate}") from error
         if len(certificates) != 1:
-            found = len(certificates)
-            raise CannotSign(f"error reading CA cert file {self.certificate}: expected 1 certificate, found {found}")
+            count = len(certificates)
+            raise CannotSign(f"error reading CA cert file {self.certificate}: expected 1 certificate, found {count}")
         try:
             return certificates[0], load_pem_private_key(self.key.read_bytes(), None)
         except (OSError, ValueError, TypeError) as error:

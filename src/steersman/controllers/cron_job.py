@@ -363,10 +363,10 @@ def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadli
         return MissedTimes(since, first)
     between = second - first
     count = (now - first) // between + 1
-    last, found = schedule.next(first + (count - 2) * between), None
+    last, missed = schedule.next(first + (count - 2) * between), None
     while last is not None and last <= now:
-        last, found = schedule.next(last), last
-    return MissedTimes(since, found, count)
+        last, missed = schedule.next(last), last
+    return MissedTimes(since, missed, count)
 
 
 def _seconds_to_next(cron_job: CronJob, schedule: Schedule, now: float) -> float:

@@ -20,6 +20,7 @@ from steersman.client.informer import Informer, Informers
 from steersman.client.transport import Unreachable
 from steersman.controllers.aggregated_servers import AggregatedServers
 from steersman.machinery.errors.status import StatusError
+from steersman.work import simulated_time
 from steersman.work.backoff import Backoff, Retries
 from steersman.work.upkeep import upkeep
 
@@ -115,7 +116,7 @@ class Monitors:
             was_all = is_all
             try:
                 with upkeep():
-                    async with asyncio.timeout(looks.next()):
+                    async with simulated_time.timeout(looks.next()):
                         await self._rediscover.wait()
             except TimeoutError:
                 continue
@@ -125,14 +126,14 @@ class Monitors:
 
     async def _refresh(self) -> bool:
         """Follow the resources that are served now. Return False if discovery of a group version failed."""
-        found = await preferred_resources(self._client)
+        resources = await preferred_resources(self._client)
         desired = {
             each.resource
-            for each in found.served
+            for each in resources.served
             if each.verbs >= _NEEDED and (each.resource.group, each.resource.plural) not in _IGNORED
         }
-        if found.failed:
-            lost = set(found.failed)
+        if resources.failed:
+            lost = set(resources.failed)
             desired |= {each for each in self._monitors if each.api_version in lost}
         for resource in self._monitors.keys() - desired:
             self._kinds.pop((resource.group, resource.kind), None)
@@ -142,7 +143,7 @@ class Monitors:
                 await monitor.stop()
         for resource in desired - self._monitors.keys():
             self._add(resource)
-        return not found.failed
+        return not resources.failed
 
     def _add(self, resource: APIResource[PartialObjectMetadata]) -> None:
         monitor: Informer[Any] | None = self._shared.find_whole(resource)

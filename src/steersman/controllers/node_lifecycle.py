@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDU
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition, is_condition_true
+from steersman.work import simulated_time
 from steersman.work.upkeep import upkeep
 
 GRACE: Final = 50.0
@@ -78,7 +78,7 @@ class NodeLifecycleController(Controller[str]):
         if old is None or (
             ready is not None and (before is None or before.last_heartbeat_time != ready.last_heartbeat_time)
         ):
-            self._last_heartbeat[name] = asyncio.get_running_loop().time()
+            self._last_heartbeat[name] = simulated_time.time()
         self._zones.update(new, _is_ready(new))
         self.queue.add(name)
 
@@ -86,7 +86,7 @@ class NodeLifecycleController(Controller[str]):
         if new is None or new.metadata.namespace != "kube-node-lease" or new.metadata.name not in self._last_heartbeat:
             return
         if old is None or (old.spec.renew_time or "") < (new.spec.renew_time or ""):
-            self._last_heartbeat[new.metadata.name] = asyncio.get_running_loop().time()
+            self._last_heartbeat[new.metadata.name] = simulated_time.time()
 
     def _record_membership(self, name: str, old: Node | None, new: Node | None) -> None:
         node = new_or_old(old, new)
@@ -127,7 +127,7 @@ class NodeLifecycleController(Controller[str]):
         if ready is not None and ready.status == "Unknown" and ready.reason == "NodeStatusUnknown":
             return False
         grace = STARTUP_GRACE if ready is None else GRACE
-        left = self._last_heartbeat[name] + grace - asyncio.get_running_loop().time()
+        left = self._last_heartbeat[name] + grace - simulated_time.time()
         if left > 0:
             with upkeep():  # the next heartbeat postpones it
                 self.queue.add_after(name, left + 0.001)

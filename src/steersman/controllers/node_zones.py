@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node
+from steersman.work import simulated_time
 
 RATE: Final = 0.1
 """Tainted nodes per second of a healthy zone (`--node-eviction-rate`)."""
@@ -107,12 +107,11 @@ class Zones:
         rate = zone.rate
         if not zone.waiting or rate == 0:
             return
-        loop = asyncio.get_running_loop()
-        if zone.free_at <= loop.time():
+        if zone.free_at <= simulated_time.time():
             name = next(iter(zone.waiting))
             del zone.waiting[name]
             zone.granted.add(name)
-            zone.free_at = loop.time() + 1 / rate
+            zone.free_at = simulated_time.time() + 1 / rate
             self._wake(name)
         if zone.waiting:
-            loop.call_at(zone.free_at, self._schedule, zone)
+            simulated_time.call_at(zone.free_at, self._schedule, zone)

@@ -48,6 +48,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition, without_conditions
+from steersman.work import simulated_time
 from steersman.work.work_queue import TryLater
 from steersman.work.yielding import time_sliced
 
@@ -156,9 +157,9 @@ class ReplicasController(Controller[Key], Generic[R]):
             terminating += going and selector.matches(pod.metadata.labels)
         error: Exception | None = None
         if may_act and not owner.metadata.deletion_timestamp:
-            began = asyncio.get_running_loop().time()
+            began = simulated_time.time()
             error = await self._manage(key, owner, active)
-            if asyncio.get_running_loop().time() - began > _STATUS_INTERVAL:  # newer status was written meanwhile
+            if simulated_time.time() - began > _STATUS_INTERVAL:  # newer status was written meanwhile
                 active, terminating = self._current_pods(owner)
         now = times.unix(times.now())
         status = await self._new_status(owner, active, terminating, error, now)
@@ -212,7 +213,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         loop.
         """
         while True:
-            await asyncio.sleep(_STATUS_INTERVAL)
+            await simulated_time.sleep(_STATUS_INTERVAL)
             current = self._sets.get(*key)
             if current is None or current.metadata.uid != owner.metadata.uid:
                 return

@@ -46,13 +46,13 @@ class RootCAPublisher(Controller[str]):
         namespace = self._namespaces.get("", key)
         if namespace is None or namespace.status.phase != "Active":
             return
-        found = self._published.get(key, NAME)
+        published = self._published.get(key, NAME)
         with ignoring(is_already_exists, is_not_found, is_namespace_terminating):
-            if found is None:
+            if published is None:
                 metadata = ObjectMeta(name=NAME, namespace=key, annotations={_ANNOTATION: _DESCRIPTION})
                 await self.client.create(CONFIG_MAPS, ConfigMap(metadata=metadata, data=self._data))
-            elif found.data != self._data or not found.metadata.annotations.get(_ANNOTATION):
-                changed = deep_copy(found)
+            elif published.data != self._data or not published.metadata.annotations.get(_ANNOTATION):
+                changed = deep_copy(published)
                 changed.data = self._data
                 changed.metadata.annotations[_ANNOTATION] = _DESCRIPTION
                 await self.client.update(CONFIG_MAPS, changed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from steersman.api.core.v1 import Node, ObjectReference, Pod, PodCondition, Taint
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.indexes import BY_NODE, by_node
@@ -15,6 +13,7 @@ from steersman.machinery.built_in.taints import matching_tolerations
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true
+from steersman.work import simulated_time
 
 
 class TaintEvictionController(Controller[Key]):
@@ -32,7 +31,7 @@ class TaintEvictionController(Controller[Key]):
         self._pods.add_index(BY_NODE, by_node)
         self._since: dict[Key, float] = {}
         """Time when each scheduled deletion began to wait, on the event loop's clock."""
-        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._timers: dict[Key, simulated_time.Timer] = {}
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
 
@@ -65,18 +64,18 @@ class TaintEvictionController(Controller[Key]):
             self._cancel(key)
         elif used is None:
             self._cancel(key)
-            self._schedule(key, asyncio.get_running_loop().time(), 0)
+            self._schedule(key, simulated_time.time(), 0)
         else:
             limits = [each.toleration_seconds for each in used if each.toleration_seconds is not None]
             if not limits:
                 self._cancel(key)
                 return
             if key not in self._since:  # a scheduled deletion keeps its time
-                self._schedule(key, asyncio.get_running_loop().time(), max(0, min(limits)))
+                self._schedule(key, simulated_time.time(), max(0, min(limits)))
 
     def _schedule(self, key: Key, since: float, wait: float) -> None:
         self._since[key] = since
-        self._timers[key] = asyncio.get_running_loop().call_at(since + wait, self._enqueue, key)
+        self._timers[key] = simulated_time.call_at(since + wait, self._enqueue, key)
 
     def _enqueue(self, key: Key) -> None:
         self._timers.pop(key, None)

@@ -69,8 +69,12 @@ def _port(text: str) -> int:
 
 def public_address(options: Options) -> str:
     """Return the address that others reach this server by: the flag's, or one of this host's if the flag names none."""
-    given = options.advertise_address
-    return given if given and not ip_address(given).is_unspecified else advertised_address(options.bind_address)
+    advertised = options.advertise_address
+    return (
+        advertised
+        if advertised and not ip_address(advertised).is_unspecified
+        else advertised_address(options.bind_address)
+    )
 
 
 def advertised_address(bind_address: str) -> str:

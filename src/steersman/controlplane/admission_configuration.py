@@ -162,26 +162,26 @@ class AdmissionConfiguration(Struct, frozen=True):
 
     def document(self, plugin: str) -> bytes | None:
         """Return the document of a plugin, or None if there is none. Raises OptionsError for an unreadable file."""
-        given = self.plugins.get(plugin)
-        if isinstance(given, Path):
+        source = self.plugins.get(plugin)
+        if isinstance(source, Path):
             try:
-                return read_bounded(given)
+                return read_bounded(source)
             except OSError as error:
                 raise OptionsError(
-                    f"Couldn't open admission plugin configuration {given}: {error.strerror or error}"
+                    f"Couldn't open admission plugin configuration {source}: {error.strerror or error}"
                 ) from None
-        return given
+        return source
 
     def pod_security(self) -> pod_security.Configuration:
         """Return the PodSecurityConfiguration; an empty document counts as none."""
         document = self.document("PodSecurity")
         if not document:
             return pod_security.UNCONFIGURED
-        given = _decode("PodSecurity", document, _POD_SECURITY)
-        exemptions = given.exemptions
+        decoded = _decode("PodSecurity", document, _POD_SECURITY)
+        exemptions = decoded.exemptions
         failed = 'failed to apply admission: failed to initialize admission plugin "PodSecurity": PodSecurity'
         wrong: list[str] = []
-        enforce, audit, warn = (_level_version(given.defaults, mode, wrong) for mode in ("enforce", "audit", "warn"))
+        enforce, audit, warn = (_level_version(decoded.defaults, mode, wrong) for mode in ("enforce", "audit", "warn"))
         if wrong:
             raise OptionsError(f"{failed} configuration error: {wrong[0] if len(wrong) == 1 else _listed(wrong)}")
         if errors := tuple(_check_exemptions(exemptions)):
@@ -207,10 +207,10 @@ class AdmissionConfiguration(Struct, frozen=True):
 
     def pod_node_selector(self) -> dict[str, str]:
         """Return the podNodeSelectorPluginConfig. It has no kind; as upstream, errors of syntax are ignored."""
-        found: dict[str, str] = {}
+        selectors: dict[str, str] = {}
         for document in _BETWEEN_DOCUMENTS.split(self.document("PodNodeSelector") or b""):
-            found |= _node_selectors(document)
-        return found
+            selectors |= _node_selectors(document)
+        return selectors
 
     def image_policy(self) -> image_policy_webhook.Configuration:
         """Return the imagePolicy, which ImagePolicyWebhook requires; it has no kind."""
@@ -249,12 +249,12 @@ class AdmissionConfiguration(Struct, frozen=True):
         document = self.document(name)
         if not document:
             return lambda host: ANONYMOUS
-        given = _decode(name, document, _WEBHOOKS)
-        path = given.kube_config_file
+        decoded = _decode(name, document, _WEBHOOKS)
+        path = decoded.kube_config_file
         if path and not path.startswith("/"):
             raise _bad_init(name, fields.invalid(fields.Path("kubeConfigFile"), path, "must be an absolute file path"))
-        if isinstance(given, _WebhookAdmission):
-            _check_manifests(name, given.static_manifests_dir)
+        if isinstance(decoded, _WebhookAdmission):
+            _check_manifests(name, decoded.static_manifests_dir)
         if not path:
             return lambda host: ANONYMOUS
         try:
@@ -267,10 +267,10 @@ class AdmissionConfiguration(Struct, frozen=True):
         document = self.document(name)
         if document is None:
             return
-        given = _decode(name, document, _POLICIES)
-        if given.kind != f"{name}Configuration":
-            raise _bad_init(name, f"unexpected type: *policyconfig.{given.kind}")
-        _check_manifests(name, given.static_manifests_dir)
+        decoded = _decode(name, document, _POLICIES)
+        if decoded.kind != f"{name}Configuration":
+            raise _bad_init(name, f"unexpected type: *policyconfig.{decoded.kind}")
+        _check_manifests(name, decoded.static_manifests_dir)
 
     def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
         """Return the configuration of PodTolerationRestriction."""
@@ -278,15 +278,15 @@ class AdmissionConfiguration(Struct, frozen=True):
         document = self.document(name)
         if document is None:
             return pod_toleration_restriction.UNCONFIGURED
-        given = _decode(name, document, _POD_TOLERATIONS, strict=False)
+        decoded = _decode(name, document, _POD_TOLERATIONS, strict=False)
         path, options = fields.Path("podtolerationrestriction"), PodValidationOptions()
         errors = [
-            *validate_tolerations(given.default, path / "default", options),
-            *validate_tolerations(given.whitelist, path / "whitelist", options),
+            *validate_tolerations(decoded.default, path / "default", options),
+            *validate_tolerations(decoded.whitelist, path / "whitelist", options),
         ]
         if errors:
             raise _bad_init(name, f"invalid config: [{' '.join(map(str, errors))}]")
-        return given
+        return decoded
 
     def event_rate_limits(self) -> tuple[Limit, ...]:
         """Return the limits of EventRateLimit, which must be configured."""
@@ -315,15 +315,15 @@ def _read_file(path: Path) -> dict[str, bytes | Path]:
         if not legacy:
             raise
         return dict.fromkeys(legacy, path)
-    found: dict[str, bytes | Path | None] = {}
+    sources: dict[str, bytes | Path | None] = {}
     for each in plugins:
-        if each.name in found:
+        if each.name in sources:
             continue  # the first entry counts
         if each.configuration is not None:
-            found[each.name] = bytes(each.configuration)
+            sources[each.name] = bytes(each.configuration)
         else:
-            found[each.name] = path.absolute().parent / each.path if each.path else None
-    return {name: given for name, given in found.items() if given is not None}
+            sources[each.name] = path.absolute().parent / each.path if each.path else None
+    return {name: source for name, source in sources.items() if source is not None}
 
 
 def _legacy(data: bytes) -> list[str]:
@@ -425,11 +425,11 @@ def _node_selectors(document: bytes) -> dict[str, str]:
         plain = decode_untyped(yaml_as_json(document) if as_text else document)
     except DecodeError:
         return {}
-    found: dict[str, str] = {}
+    node_selectors: dict[str, str] = {}
     for key, selectors in plain.items() if isinstance(plain, dict) else ():
         if to_lower(key) == to_lower(_NODE_SELECTORS) and isinstance(selectors, dict):
-            found |= {name: _selector(value, as_text=as_text) for name, value in selectors.items()}
-    return found
+            node_selectors |= {name: _selector(value, as_text=as_text) for name, value in selectors.items()}
+    return node_selectors
 
 
 def _selector(value: Any, *, as_text: bool) -> str:

@@ -37,10 +37,10 @@ _LINE: Final = 64
 
 def authentication_info(options: Options, files: CertificateFiles) -> dict[str, str]:
     """Return this server's data: client authorities, and proxy authorities with header names. Raises OSError."""
-    found = {_CLIENT_CA: Path(options.client_ca_file or files.ca).read_text(errors="replace")}
+    info = {_CLIENT_CA: Path(options.client_ca_file or files.ca).read_text(errors="replace")}
     if not options.requestheader_client_ca_file:
-        return found
-    found[_PROXY_CA] = Path(options.requestheader_client_ca_file).read_text(errors="replace")
+        return info
+    info[_PROXY_CA] = Path(options.requestheader_client_ca_file).read_text(errors="replace")
     values = (
         options.requestheader_username_headers,
         options.requestheader_uid_headers,
@@ -48,17 +48,17 @@ def authentication_info(options: Options, files: CertificateFiles) -> dict[str, 
         options.requestheader_extra_headers_prefix,
         options.requestheader_allowed_names,
     )
-    return found | {name: _encoded(value) for name, value in zip(_LISTS, values, strict=True)}
+    return info | {name: _encoded(value) for name, value in zip(_LISTS, values, strict=True)}
 
 
 def combined(there: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     """Return the merged data of the ConfigMap. Raises ValueError for existing lists that cannot be decoded."""
     lists = {name: _union(_decoded(there.get(name, "")), _decoded(ours.get(name, ""))) for name in _LISTS}
-    found = {name: _bundle(there.get(name, ""), ours.get(name, "")) for name in (_CLIENT_CA, _PROXY_CA)}
-    found = {name: text for name, text in found.items() if text}
-    if _PROXY_CA in found:
-        found |= {name: _encoded(each) for name, each in lists.items() if each or name != _LEFT_OUT_IF_EMPTY}
-    return found
+    info = {name: _bundle(there.get(name, ""), ours.get(name, "")) for name in (_CLIENT_CA, _PROXY_CA)}
+    info = {name: text for name, text in info.items() if text}
+    if _PROXY_CA in info:
+        info |= {name: _encoded(each) for name, each in lists.items() if each or name != _LEFT_OUT_IF_EMPTY}
+    return info
 
 
 def _encoded(values: Iterable[str]) -> str:
@@ -66,12 +66,12 @@ def _encoded(values: Iterable[str]) -> str:
 
 
 def _decoded(text: str) -> list[str]:
-    found = json.loads(text) if text else []
-    if found is None:
+    names = json.loads(text) if text else []
+    if names is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise ValueError(f"{text!r} is not a list of strings")
-    return found
+    return names
 
 
 def _union(one: list[str], other: list[str]) -> list[str]:

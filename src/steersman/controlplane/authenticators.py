@@ -161,10 +161,10 @@ def _jwt_authentication(
         return None
     from steersman.controlplane.jwt_authentication import JWTAuthentication  # which most servers never need
 
-    found = JWTAuthentication(options, registry, egress)
-    running.push_async_callback(found.stop)
-    found.start()
-    return found
+    jwtauthentication = JWTAuthentication(options, registry, egress)
+    running.push_async_callback(jwtauthentication.stop)
+    jwtauthentication.start()
+    return jwtauthentication
 
 
 class ConfiguredTokens(NamedTuple):
@@ -200,9 +200,9 @@ def token_authenticator(
 
     A successful authentication is cached for ten seconds.
     """
-    found: list[TokenAuthenticator] = []
+    authenticators: list[TokenAuthenticator] = []
     if configured.static is not None:
-        found.append(configured.static)
+        authenticators.append(configured.static)
     bound = BoundObjects(
         service_account=_find(stores, "serviceaccounts"),
         pod=_find(stores, "pods"),
@@ -221,17 +221,17 @@ def token_authenticator(
         looks_up=options.service_account_lookup,
         look_up=bound.look_up,
     )
-    found.append(in_secrets)
-    found.append(
+    authenticators.append(in_secrets)
+    authenticators.append(
         ServiceAccountTokens(keys.verifying, options.service_account_issuer, options.audiences, bound, metrics)
     )
     if options.enable_bootstrap_token_auth:
-        found.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))
+        authenticators.append(BootstrapTokens(options.audiences, _bootstrap_secret(stores)))
     if configured.jwt is not None:
-        found.append(configured.jwt)
+        authenticators.append(configured.jwt)
     if configured.webhook is not None:
-        found.append(configured.webhook)
-    return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(found))])
+        authenticators.append(configured.webhook)
+    return UnionTokenAuthenticator([issued, CachedTokenAuthenticator(UnionTokenAuthenticator(authenticators))])
 
 
 def _static_tokens(options: Options) -> StaticTokens | None:
@@ -257,10 +257,10 @@ def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> Token
             f'unsupported authentication webhook version "{version}", supported versions are "v1", "v1beta1"'
         )
     try:
-        given = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
+        login = load_kubeconfig(Path(options.authentication_token_webhook_config_file))
     except KubeconfigError as error:
         raise OptionsError(f"--authentication-token-webhook-config-file: {error}") from None
-    endpoint = replace(given, leave=egress.control_plane)
+    endpoint = replace(login, leave=egress.control_plane)
     client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
     asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
@@ -293,7 +293,7 @@ def authenticator(
     verified against `--client-ca-file` only, if it is set, except for the administrator's certificate of the data
     folder.
     """
-    found: list[Authenticator] = []
+    authenticators: list[Authenticator] = []
     authorities = None
     if defers_verification(options):
         own, given = str(files.ca), options.client_ca_file
@@ -301,18 +301,18 @@ def authenticator(
     headers = proxy_headers(options)
     if headers is not None:
         of_proxies = Authorities((options.requestheader_client_ca_file,))
-        found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
+        authenticators.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
     expiration = Histogram(
         "apiserver_client_certificate_expiration_seconds",
         "[ALPHA] Distribution of the remaining lifetime on the certificate used to authenticate a request.",
         _LIFETIMES,
     )
     registry.add(expiration)
-    found += [
+    authenticators += [
         ClientCertificateAuthenticator(authorities=authorities, remaining=expiration.observe),
         BearerTokenAuthenticator(tokens, options.audiences),
     ]
-    return UnionAuthenticator(found, _anonymous(options, anonymous))
+    return UnionAuthenticator(authenticators, _anonymous(options, anonymous))
 
 
 def _anonymous(options: Options, configured: AnonymousAuthConfig | None) -> Authenticator | None:

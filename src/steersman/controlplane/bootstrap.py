@@ -98,7 +98,7 @@ class Bootstrap:
         """Create the two system priority classes."""
         objects = self._objects("scheduling.k8s.io", "priorityclasses")
         critical = "Used for system critical pods that must "
-        found = (
+        classes = (
             PriorityClass(
                 metadata=ObjectMeta(name="system-node-critical"),
                 value=2000001000,
@@ -112,7 +112,7 @@ class Bootstrap:
                 preemption_policy="PreemptLowerPriority",
             ),
         )
-        await all_of(ensure(objects, each) for each in found)
+        await all_of(ensure(objects, each) for each in classes)
 
     async def roles(self) -> None:
         """Create the default roles and bindings; existing ones keep their additions."""
@@ -168,12 +168,12 @@ class Bootstrap:
         served.
         """
         objects = self._objects("apiregistration.k8s.io", "apiservices")
-        wanted = {_api_service_name(each) for each in self._api_service_versions}
+        names = {_api_service_name(each) for each in self._api_service_versions}
         left = [name for name in await objects.read_all("", _MADE_AT_START) if name]
         await all_of(
             [
                 *(self._api_service(objects, each) for each in self._api_service_versions),
-                *(remove(objects, name) for name in left if name not in wanted),
+                *(remove(objects, name) for name in left if name not in names),
             ]
         )
         self._registered = True

@@ -74,6 +74,7 @@ from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from steersman.controlplane.workers.worker import Worker
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.transport import Nearby
     from steersman.storage.memory import MemoryStorage, Snapshot
 
@@ -146,13 +147,14 @@ class ControlPlane:
         nearby: Nearby | None = None,
         kubelets: Nearby | None = None,
         observe: Observe | None = None,
+        faults: FaultSet | None = None,
         worker: Worker | None = None,
         owns_process: bool = False,
         parts: Sequence[type[Part]] = PARTS,
     ) -> None:
         nesting.raise_recursion_limit()
         self.options = options
-        self.embedding = Embedding(nearby, kubelets, observe, worker, owns_process)
+        self.embedding = Embedding(nearby, kubelets, observe, faults, worker, owns_process)
         self._threads = WorkerThreads()
         self._issued = IssuedTokens(options.audiences)
         itself = ThisServer(self._own_server, cache(partial(self.token_of, LOOPBACK)))
@@ -168,14 +170,14 @@ class ControlPlane:
     @property
     def server(self) -> Server | None:
         """The generic API server; None while it is not running."""
-        found = self._parts.find(GenericServer)
-        return None if found is None else found.server
+        part = self._parts.find(GenericServer)
+        return None if part is None else part.server
 
     @property
     def storage(self) -> Storage | None:
         """The storage; None while it is not open."""
-        found = self._parts.find(OpenStorage)
-        return None if found is None else found.storage
+        part = self._parts.find(OpenStorage)
+        return None if part is None else part.storage
 
     def token_of(self, user: UserInfo) -> str:
         """Return a bearer token for a component of this process that sends requests as `user`; valid until the process
@@ -312,5 +314,5 @@ class ControlPlane:
 
 
 def _stores(parts: Parts) -> Stores | tuple[()]:
-    found = parts.find(ObjectStores)
-    return () if found is None else found.stores
+    part = parts.find(ObjectStores)
+    return () if part is None else part.stores

@@ -19,6 +19,7 @@ FILES: Final = (
     "admin.key",
     "admin.crt",
     "certificates.json",
+    "clock.json",
     "admin.kubeconfig",
     "up.pid",
     "up.log",

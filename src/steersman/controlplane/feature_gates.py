@@ -174,7 +174,7 @@ def feature_gates(text: str) -> dict[str, str]:
 
     Raises ValueError for a value that kube-apiserver refuses, and for a gate with a value other than its default.
     """
-    found: dict[str, str] = {}
+    gates: dict[str, str] = {}
     for each in text.split(","):
         key, given, value = (trim_space(part) for part in each.partition("="))
         component, colon, name = key.partition(":")
@@ -188,8 +188,8 @@ def feature_gates(text: str) -> dict[str, str]:
             raise ValueError(f"missing bool value for {name}")
         if name not in FEATURE_GATES:
             raise ValueError(f"unrecognized feature gate: {name}")
-        found[name] = "true" if _enabled(name, value) else "false"
-    return found
+        gates[name] = "true" if _enabled(name, value) else "false"
+    return gates
 
 
 def _enabled(name: str, value: str) -> bool:

@@ -88,10 +88,10 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
 def _named_certificate(text: str) -> Certificate:
     """Return a certificate of `--tls-sni-cert-key`. Raises OptionsError."""
     cert, key, names = sni_cert_key(text)
-    found = Certificate(cert, key, names)
-    check_pair(found, "--tls-sni-cert-key", "--tls-sni-cert-key")
+    certificate = Certificate(cert, key, names)
+    check_pair(certificate, "--tls-sni-cert-key", "--tls-sni-cert-key")
     _warn_of_dates(cert)
-    return found
+    return certificate
 
 
 def sni_cert_key(text: str) -> tuple[str, str, tuple[str, ...]]:
@@ -144,8 +144,8 @@ def check_proxy_client(options: Options) -> None:
 def check_kubelet_files(options: Options) -> None:
     """Raise OptionsError unless the files in the flags about kubelets are usable."""
     if options.kubelet_client_certificate:
-        given = Certificate(options.kubelet_client_certificate, options.kubelet_client_key)
-        check_pair(given, "--kubelet-client-certificate", "--kubelet-client-key")
+        certificate = Certificate(options.kubelet_client_certificate, options.kubelet_client_key)
+        check_pair(certificate, "--kubelet-client-certificate", "--kubelet-client-key")
     if options.kubelet_certificate_authority:
         check_authorities("--kubelet-certificate-authority", options.kubelet_certificate_authority)
 

@@ -181,8 +181,8 @@ def patterns(text: str) -> tuple[str, ...]:
     """
     from steersman.cel.regular import PatternError, compiled_at_once
 
-    given = tuple(text.split(",")) if text else ()
-    for pattern in given:
+    expressions = tuple(text.split(",")) if text else ()
+    for pattern in expressions:
         if not pattern:
             raise ValueError("an expression is empty")
         try:
@@ -193,7 +193,7 @@ def patterns(text: str) -> tuple[str, ...]:
             raise ValueError(
                 "invalid regular expression: regular expression does not pin to start/end of host in the origin header"
             )
-    return given
+    return expressions
 
 
 _BEGINNINGS: Final = ("^", "//")
@@ -224,10 +224,10 @@ def parse_override(text: str) -> tuple[str, str, tuple[str, ...]]:
 
 def overrides(text: str) -> tuple[str, ...]:
     """Split `--etcd-servers-overrides` into its entries, each of which `parse_override` must accept."""
-    found = names(text)
-    for each in found:
+    parts = names(text)
+    for each in parts:
         parse_override(each)
-    return found
+    return parts
 
 
 def backend(text: str) -> str:
@@ -251,13 +251,13 @@ def unsupported_format(text: str, formats: Iterable[str]) -> str:
 
 def modes(text: str) -> tuple[str, ...]:
     """Parse the authorization modes, at least one, in their order."""
-    given = names(text)
-    for mode in given:
+    mode_names = names(text)
+    for mode in mode_names:
         if mode not in MODES:
             raise ValueError(f"unknown mode {mode!r}{known_names_hint(mode, MODES)}")
-    if not given:
+    if not mode_names:
         raise ValueError("modes must be given, each once")
-    return given
+    return mode_names
 
 
 def review_version(text: str) -> str:
@@ -302,17 +302,17 @@ class Only:
 
 def header_names(text: str) -> tuple[str, ...]:
     """Split header names, or other texts, at commas; no entry may be blank."""
-    given = tuple(text.split(",")) if text else ()
-    if not all(map(trim_space, given)):
+    headers = tuple(text.split(",")) if text else ()
+    if not all(map(trim_space, headers)):
         raise ValueError("empty value")
-    return given
+    return headers
 
 
 def controllers(text: str) -> tuple[str, ...]:
     """Parse names of controllers, also `*` and `-NAME`, which must all be known."""
-    given = names(text)
-    check_controllers(given)
-    return given
+    controller_names = names(text)
+    check_controllers(controller_names)
+    return controller_names
 
 
 def claim(text: str) -> dict[str, str]:
@@ -325,12 +325,12 @@ def claim(text: str) -> dict[str, str]:
 
 def pairs(text: str) -> dict[str, str]:
     """Parse `KEY=VALUE,...`; return a dict of values by key. A key without "=" has the value ""."""
-    found = {}
+    values = {}
     for each in text.split(","):
         key, _, value = each.partition("=")
         if each:
-            found[trim_space(key)] = trim_space(value)
-    return found
+            values[trim_space(key)] = trim_space(value)
+    return values
 
 
 DURATIONS: Final = (initialization, seconds, token_expiration, whole_seconds)

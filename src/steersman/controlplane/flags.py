@@ -84,10 +84,10 @@ _IN_ORDER: Final = (
 
 def sections_of(options: type[Any]) -> dict[str, dict[str, Flag]]:
     """Return the flags of a dataclass by section and name, in the order of help."""
-    found: dict[str, dict[str, Flag]] = {each.title: {} for each in _IN_ORDER}
+    sections: dict[str, dict[str, Flag]] = {each.title: {} for each in _IN_ORDER}
     for each in fields(options):
         flag: Flag | None = each.metadata.get(_FLAG)
         if flag is not None:
             name = flag.option or each.name.replace("_", "-")
-            found[flag.section][name] = replace(flag, option=each.name)
-    return found
+            sections[flag.section][name] = replace(flag, option=each.name)
+    return sections

@@ -140,8 +140,8 @@ class FlowControl:
         now = times.monotonic()
         self._forget_updates_before(now - _MINUTE)
         due = [each for each in findings if self._may_update(each.schema, now)]
-        told = await asyncio.gather(*(self._report(each) for each in due), return_exceptions=True)
-        for error in told:
+        results = await asyncio.gather(*(self._report(each) for each in due), return_exceptions=True)
+        for error in results:
             if error is not None:
                 raise error
         return random.uniform(30.0, 75.0) if len(due) < len(findings) else None

@@ -62,10 +62,10 @@ class FlowControlConfiguration:
     async def _remove_unwanted(self) -> None:
         (levels, schemas), (more_levels, more_schemas) = mandatory(), suggested()
         for plural, ours in ((SCHEMAS, schemas + more_schemas), (LEVELS, levels + more_levels)):
-            wanted = {each.metadata.name for each in ours}
+            names = {each.metadata.name for each in ours}
             objects = self._objects(GROUP, plural)
             for name, is_ours in objects.read_all_cached("", _NAME_AND_MARK):
-                if is_ours and name not in wanted:
+                if is_ours and name not in names:
                     await remove(objects, name)
 
 

@@ -36,15 +36,15 @@ class LegacyTokenTracking:
     async def sync(self) -> None:
         """Create the ConfigMap if it is missing, and correct a malformed date."""
         config_maps = self._config_maps
-        found: ConfigMap | None = await config_maps.get_cached(NAMESPACE, NAME)
+        cached: ConfigMap | None = await config_maps.get_cached(NAMESPACE, NAME)
         today = times.today()
-        if found is None:
+        if cached is None:
             now = self._clock()
             if self._made is None or now - self._made >= _PAUSE:
                 metadata = ObjectMeta(name=NAME, namespace=NAMESPACE)
                 await ensure(config_maps, ConfigMap(metadata=metadata, data={_SINCE: today}))
                 self._made = now
-        elif not times.is_date(found.data.get(_SINCE, "")):
+        elif not times.is_date(cached.data.get(_SINCE, "")):
 
             def change(old: ConfigMap) -> ConfigMap:
                 if not times.is_date(old.data.get(_SINCE, "")):  # another server may have corrected it

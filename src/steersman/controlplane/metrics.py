@@ -42,9 +42,9 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Se
 
     def connections() -> Iterator[tuple[Labels, float]]:
         if server.http is not None:
-            found = server.http.statistics()
-            yield ("http/1.1",), found.open_http1
-            yield ("h2",), found.open_http2
+            statistics = server.http.statistics()
+            yield ("http/1.1",), statistics.open_http1
+            yield ("h2",), statistics.open_http2
 
     def handshake_errors() -> Iterator[tuple[Labels, float]]:
         if server.http is not None:

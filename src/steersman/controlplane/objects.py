@@ -44,10 +44,10 @@ class StoreObjects:
         self._ahead = RecentReads(store.cacher)
 
     def _fields(self, subresource: str) -> FieldManager:
-        found = self._field_managers.get(subresource)
-        if found is None:
-            found = self._field_managers[subresource] = stored_field_manager(self._store.resource, subresource)
-        return found
+        manager = self._field_managers.get(subresource)
+        if manager is None:
+            manager = self._field_managers[subresource] = stored_field_manager(self._store.resource, subresource)
+        return manager
 
     async def get(self, ctx: Context, name: str) -> Any:
         """Return an object as the GET verb does, decoded. Raises StatusError NotFound."""
@@ -170,15 +170,15 @@ class StoreObjects:
         return await self._read_each(entries, reading), _are_much(entries)
 
     async def _read_each(self, entries: Sequence[Entry], reading: Reading[T]) -> list[T]:
-        found: list[T] = []
+        objects: list[T] = []
         async for entry in time_sliced(entries):
             if entry.facts is not None and reading in entry.facts:
-                found.append(cast(T, entry.facts[reading]))
+                objects.append(cast(T, entry.facts[reading]))
             elif is_large(entry.body):
-                found.append(await self._read_beside(entry, reading))
+                objects.append(await self._read_beside(entry, reading))
             else:
-                found.append(self._read(entry, reading))
-        return found
+                objects.append(self._read(entry, reading))
+        return objects
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
         """Read in a worker thread, in single flight."""

@@ -25,13 +25,13 @@ def _with_older_versions(serves: Callable[[str, str, str], bool]) -> Iterator[Re
         known = group.on_request().older_versions
         for each in group.resources:
             older = known.get(each.plural, ())
-            wanted = tuple(other for other in older if serves(other.group, other.version, each.plural))
-            yield replace(each, other_versions=(*each.other_versions, *wanted)) if wanted else each
+            served = tuple(other for other in older if serves(other.group, other.version, each.plural))
+            yield replace(each, other_versions=(*each.other_versions, *served)) if served else each
 
 
 def _on_request(serves: Callable[[str, str, str], bool]) -> Iterator[Resource[Any, Services]]:
     for group in KUBE_API_GROUPS:
         for each in group.on_request().resources:
-            wanted = tuple(other for other in each.other_versions if serves(other.group, other.version, each.plural))
-            if wanted or serves(each.group, each.version, each.plural):
-                yield replace(each, other_versions=wanted)
+            served = tuple(other for other in each.other_versions if serves(other.group, other.version, each.plural))
+            if served or serves(each.group, each.version, each.plural):
+                yield replace(each, other_versions=served)

@@ -61,8 +61,8 @@ def warnings_of(options: Options) -> Iterator[str]:
             "You should use a different authorizer"
         )
     for name, header, kind in _STANDARD_HEADERS:
-        given = getattr(options, name)
-        if given and header.lower() not in map(lower, given):
+        value = getattr(options, name)
+        if value and header.lower() not in map(lower, value):
             flag = name.replace("_", "-")
             yield f"--{flag} is set without specifying the standard {header} {kind} - API aggregation will not work"
     longest = options.service_account_max_token_expiration

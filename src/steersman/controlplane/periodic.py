@@ -9,8 +9,10 @@ from steersman.storage.interface import StorageUnavailable
 from steersman.work.periodic import Periodic
 
 
-def periodic(name: str, work: Callable[[], Awaitable[object]], interval: float) -> Periodic:
+def periodic(
+    name: str, work: Callable[[], Awaitable[object]], interval: float, *, is_simulated: bool = False
+) -> Periodic:
     """Return periodic work that runs every `interval` seconds; failed requests and unavailable storage are expected
     errors.
     """
-    return Periodic(name, work, interval, expected=(StatusError, StorageUnavailable))
+    return Periodic(name, work, interval, expected=(StatusError, StorageUnavailable), is_simulated=is_simulated)

@@ -62,8 +62,8 @@ class RuntimeConfig:
 
     def serves(self, group: str, version: str, resource: str) -> bool:
         """Return True if a resource, if it exists, is served in a version of a group."""
-        found = self._resources.get((group, version, resource))
-        return self._versions.get((group, version), False) if found is None else found
+        setting = self._resources.get((group, version, resource))
+        return self._versions.get((group, version), False) if setting is None else setting
 
     @property
     def beyond_default(self) -> bool:

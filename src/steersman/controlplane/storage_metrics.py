@@ -127,9 +127,9 @@ def install_storage_metrics(
     def read(value: Value, *more: str, zero: bool = True) -> Callable[[], Iterator[tuple[Labels, float]]]:
         def values() -> Iterator[tuple[Labels, float]]:
             for cacher, counted in _filled(stores):
-                found = value(cacher)
-                if found or zero:
-                    yield (counted.group, *more, counted.resource), found
+                number = value(cacher)
+                if number or zero:
+                    yield (counted.group, *more, counted.resource), number
 
         return values
 

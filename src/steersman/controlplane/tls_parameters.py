@@ -83,7 +83,7 @@ def min_version(name: str) -> ssl.TLSVersion:
 def cipher_suites(names: Sequence[str]) -> list[str]:
     """Return OpenSSL's names of these suites, without those of TLS 1.3. Raises OptionsError."""
     known = _SUITES | _INSECURE_SUITES
-    found = []
+    suites = []
     for name in names:
         if name in _SUITES_NOBODY_HAS:
             raise OptionsError(f"--tls-cipher-suites: {name} is not supported: OpenSSL does not have it")
@@ -95,8 +95,8 @@ def cipher_suites(names: Sequence[str]) -> list[str]:
             )
         if name in _INSECURE_SUITES:
             logger.warning("Use of insecure cipher '%s' detected.", name)
-        found.append(known[name])
-    return found
+        suites.append(known[name])
+    return suites
 
 
 def check_suites_of_http2(names: Sequence[str]) -> None:

@@ -33,12 +33,12 @@ def tracing_configuration(path: str) -> TracingConfiguration:
         why = f"open {path}: {reason(error)}" if error.errno else error
         raise OptionsError(f"{failed}unable to read tracing configuration from {quote(path)}: {why}") from None
     try:
-        found = read_document(data, _KINDS)
+        document = read_document(data, _KINDS)
     except DecodeError as error:
         raise OptionsError(f"{failed}unable to decode tracing configuration data: {error}") from None
-    if errors := list(_errors(found)):
+    if errors := list(_errors(document)):
         raise OptionsError(f"failed to validate tracing configuration: {field.aggregate(errors)}")
-    return found
+    return document
 
 
 def _errors(found: TracingConfiguration) -> Iterator[FieldError]:

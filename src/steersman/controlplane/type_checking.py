@@ -60,11 +60,11 @@ class TypeChecker:
 
     async def _typed(self, gvk: GroupVersionKind) -> TypedKind | None:
         """Return a kind with its schema, None if it is unknown."""
-        found = await offload_if(True, _known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
-        if found is None:
+        schema = await offload_if(True, _known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
+        if schema is None:
             data = await self._fetch(root_of(gvk.group, gvk.version).removeprefix("/"))
-            found = None if data is None else await offload_if(True, document_schema, data, gvk)
-        return None if found is None else TypedKind(gvk, found.schema, found.schema_of, found.reference)
+            schema = None if data is None else await offload_if(True, document_schema, data, gvk)
+        return None if schema is None else TypedKind(gvk, schema.schema, schema.schema_of, schema.reference)
 
 
 def _resource_kinds(versions: list[ListedVersion]) -> ResourceKinds:
@@ -75,4 +75,4 @@ def _known_here(gvk: GroupVersionKind, resources: list[ServedResource]) -> KindS
     built_in = built_in_schema(gvk)
     if built_in is not None:
         return built_in
-    return next((found for each in resources if (found := served_schema(each, gvk)) is not None), None)
+    return next((schema for each in resources if (schema := served_schema(each, gvk)) is not None), None)

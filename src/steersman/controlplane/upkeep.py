@@ -158,7 +158,7 @@ class Upkeep:
             return
         await self._lease.begin()
         await self._renew_peer()
-        self._renewal = periodic("identity lease", self._renew_identity, RENEWAL)
+        self._renewal = periodic("identity lease", self._renew_identity, RENEWAL, is_simulated=True)
         self._start(self._renewal)
 
     async def _renew_identity(self) -> None:
@@ -172,7 +172,7 @@ class Upkeep:
 
     async def _start_collector(self) -> None:
         await self._lease.collect()
-        self._start(periodic("identity lease garbage collector", self._lease.collect, COLLECTION))
+        self._start(periodic("identity lease garbage collector", self._lease.collect, COLLECTION, is_simulated=True))
 
     async def _stop_identity(self) -> None:
         if self._renewal is not None:

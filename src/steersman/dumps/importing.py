@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from steersman.client.api_resource import APIResource
-from steersman.client.client import MAX_PAGES, Client, decoded, too_many_pages
+from steersman.client.client import Client, Pages, decoded
 from steersman.client.discovery import DiscoveredResource, preferred_resources
 from steersman.client.errors import is_not_found
 from steersman.client.resources import API_SERVICES
@@ -174,14 +174,14 @@ async def _items(client: Client, resource: APIResource[Any], done: Imported) -> 
 
 async def _pages(client: Client, resource: APIResource[Any], query: dict[str, str]) -> list[msgspec.Raw]:
     items: list[msgspec.Raw] = []
-    for _ in range(MAX_PAGES):
+    pages = Pages(resource)
+    while pages.more:
         data = await client.request("GET", f"{resource.path()}?{urlencode({'limit': str(_PAGE), **query})}")
         page = await decoded(PAGE_DECODER.decode, data)
         items += page.items or ()
-        if not page.metadata.continue_:
-            return items
-        query = {"continue": page.metadata.continue_}
-    raise too_many_pages(resource)
+        pages.advance(page.metadata.continue_)
+        query = {"continue": pages.token}
+    return items
 
 
 def _written(resource: APIResource[Any], item: msgspec.Raw, cuts: Sequence[tuple[str, ...]], *, secrets: bool) -> bytes:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from steersman.authentication.user import ANONYMOUS
+from steersman.authorization.attributes import Attributes
 from steersman.endpoints.request import Request
 from steersman.endpoints.spans import PROTOCOLS, TRACE_FIELDS, scope_of, storage_key
-from steersman.flowcontrol.fairness import Fairness
 from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.net.message import Peer
 from steersman.tracing.trace import COMPONENT, MAX_TEXT, StepKind, Trace, cut
@@ -83,11 +83,17 @@ class AnsweredRequest(Struct, gc=False):
         """The step of the request's handler."""
         return _HANDLERS.get(self.action.verb, _HANDLER) if self.action.resource else _HANDLER
 
+    @property
+    def attributes(self) -> Attributes | None:
+        """The attributes by which the request was authorized, without its selectors; None without a user."""
+        path = None if self.action.resource else self.path
+        return None if self.user is None else Attributes(self.user, self.action, path)
+
     def line(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that every reader sees, by name."""
         action, user = self.action, self.user
         verb, name = action.verb, "" if user is None else user.name
-        found: dict[str, Any] = {
+        members: dict[str, Any] = {
             "verb": verb or self.method,
             "method": self.method,
             "path": self.path,
@@ -105,12 +111,12 @@ class AnsweredRequest(Struct, gc=False):
             "bytes": self.size,
         }
         if len(self.path) + len(name) + len(self.user_agent) > MAX_TEXT:
-            found = {name: cut(each) for name, each in found.items()}
+            members = {name: cut(each) for name, each in members.items()}
         if verb == "list":
-            found["limited"] = self.details.is_limited
+            members["limited"] = self.details.is_limited
         elif verb in _TOLD:
-            found["unchanged"] = trace.is_unchanged
-        return found
+            members["unchanged"] = trace.is_unchanged
+        return members
 
     def span_facts(self, trace: Trace) -> dict[str, Any]:
         """Return the facts that only spans need, by name."""
@@ -136,27 +142,25 @@ class AnsweredRequest(Struct, gc=False):
             is_same = self.user is None or trace.user is None or self.user.name == trace.user.name
             return {} if is_same else _about_user(self.user)
         if name == "priorityandfairness" and (flow := self.flow) is not None:
-            found: dict[str, Any] = {"flowSchema": flow.schema, "priorityLevel": flow.level.name}
+            members: dict[str, Any] = {"flowSchema": flow.schema, "priorityLevel": flow.level.name}
             if (ticket := self.ticket) is not None:
-                found["seats"] = ticket.initial
+                members["seats"] = ticket.initial
                 if ticket.started >= 0.0:
-                    found["queueSeconds"] = round(max(ticket.started - ticket.arrived, 0.0), 6)
-            return {**found, "watchers": self.details.watchers} if self.action.verb in _TOLD else found
+                    members["queueSeconds"] = round(max(ticket.started - ticket.arrived, 0.0), 6)
+            return {**members, "watchers": self.details.watchers} if self.action.verb in _TOLD else members
         if name == "authorization" and (verdict := self.verdict) is not None:
             return {"decision": verdict.decision.value, "reason": cut(verdict.reason)}
         return {}
 
 
-_NO_DETAILS: Final = Details()
+_NONE: Final = Details()
 
 
 def _about_user(user: UserInfo | None) -> dict[str, Any]:
     return {} if user is None else {"user": cut(user.name), "groups": cut(",".join(user.groups))}
 
 
-def answered(
-    fairness: Fairness | None, request: Request, code: int, size: int | None, reads_spans: bool
-) -> AnsweredRequest:
+def answered(request: Request, code: int, size: int | None, reads_spans: bool) -> AnsweredRequest:
     """Return the facts about an answered request. Every request passes here while traces are read: this code avoids
     calls where it can.
     """
@@ -184,17 +188,13 @@ def answered(
         flow,
         None if flow is None else request.ticket,
         request.verdict,
-        _details(fairness, request, action, reads_spans) if reads_spans or action.verb != "get" else _NO_DETAILS,
+        _details(request, action, reads_spans) if reads_spans or request.watchers or action.verb == "list" else _NONE,
     )
 
 
-def _details(fairness: Fairness | None, request: Request, action: Action, reads_spans: bool) -> Details:
-    verb = action.verb
-    watchers, limited = 0, False
-    if verb == "list":
-        limited = bool(request.http.query) and _is_limited(request)
-    elif fairness is not None and verb in _TOLD:
-        watchers = fairness.watches.interested(action)
+def _details(request: Request, action: Action, reads_spans: bool) -> Details:
+    verb, watchers = action.verb, request.watchers
+    limited = verb == "list" and bool(request.http.query) and _is_limited(request)
     if not reads_spans:
         return Details(watchers=watchers, is_limited=limited)
     http, headers = request.http, request.headers

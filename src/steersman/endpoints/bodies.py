@@ -92,12 +92,14 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     limit = scope.shared.max_body_bytes
     if request.account is not None and request.account.permit is not None and 0 < large_length(request) <= limit:
         _check_room(request)
-    try:
-        data = await request.http.body.read(limit)
-    except BodyTooLarge:
-        raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
-    except BodyAborted as error:
-        raise plain_internal(str(error)) from None
+    data = request.http.body.whole(limit)
+    if data is None:
+        try:
+            data = await request.http.body.read(limit)
+        except BodyTooLarge:
+            raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
+        except BodyAborted as error:
+            raise plain_internal(str(error)) from None
     scope.shared.metrics.received(request.action, len(data))
     if (recorder := current_recorder()) is not None:
         recorder.marks += ("limitedReadBody succeeded", monotonic(), {"len": len(data)})
@@ -174,30 +176,30 @@ def decode(
     Strict. Raises StatusError 400, and 413 for a body of too many values. Callers offload the call if `is_large_body`
     says so.
     """
-    wanted = kind.gvk
+    gvk = kind.gvk
     if media == PROTOBUF:
         return _decode_protobuf(scope, data, kind, also)
     language: Media = "yaml" if media == YAML else "json"
     strict = validation != "Ignore"
     decoded = _read_at_once(data, kind, strict=strict) if language == "json" else None
     if decoded is None:
-        if scope.resource.by_definition and wanted == scope.gvk:
+        if scope.resource.by_definition and gvk == scope.gvk:
             _check_custom_kind(scope, data, language, strict=strict, of_status=request.action.subresource == "status")
         else:
-            actual = _actual_kind(data, language, wanted)
-            if actual != wanted and str(actual.group_version) not in also:
-                raise _other_kind(scope, actual, wanted)
+            actual = _actual_kind(data, language, gvk)
+            if actual != gvk and str(actual.group_version) not in also:
+                raise _other_kind(scope, actual, gvk)
         try:
             decoded = kind.read(data, language, strict=strict)
         except DecodeError as error:
-            raise cannot_be_handled(wanted, wanted, str(error)) from None
+            raise cannot_be_handled(gvk, gvk, str(error)) from None
     if decoded.warnings:
         if validation == "Strict":
-            raise cannot_be_handled(wanted, wanted, strict_error(decoded.warnings))
+            raise cannot_be_handled(gvk, gvk, strict_error(decoded.warnings))
         request.warnings.extend(warning_texts(decoded.warnings))
     obj = decoded.obj
     if why := kind.internal_error(obj):
-        raise cannot_be_handled(wanted, wanted, why)
+        raise cannot_be_handled(gvk, gvk, why)
     obj.kind = obj.api_version = ""
     if (
         not obj.metadata.managed_fields
@@ -269,15 +271,15 @@ def _decode_protobuf(scope: Scope, data: bytes, kind: Kind[Any], also: tuple[str
     if form is None:
         raise unsupported_media_type(_NO_PROTOBUF)
     try:
-        found = protobuf.decode_envelope(data)
-        version = parse_group_version(found.api_version) if found.api_version else wanted.group_version
+        envelope = protobuf.decode_envelope(data)
+        version = parse_group_version(envelope.api_version) if envelope.api_version else wanted.group_version
     except (DecodeError, GroupVersionError) as error:
         raise _unrecognized(wanted.kind, str(error), data) from None
-    actual = version.with_kind(found.kind or wanted.kind)
+    actual = version.with_kind(envelope.kind or wanted.kind)
     if actual != wanted and str(version) not in also:
         raise _other_kind(scope, actual, wanted)
     try:
-        obj = form.decode(found.raw)
+        obj = form.decode(envelope.raw)
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
     if why := kind.internal_error(obj):
@@ -303,34 +305,33 @@ def _check_custom_kind(scope: Scope, data: bytes, language: Media, *, strict: bo
 
     A body for the status subresource is reduced to its status, so that its kind does not matter.
     """
-    wanted = scope.gvk
+    gvk = scope.gvk
     try:
         api_version, kind = peek_type_meta(data, language)
     except DecodeError as error:
-        raise _unrecognized(wanted.kind, str(error), data) from None
+        raise _unrecognized(gvk.kind, str(error), data) from None
     if not kind:
         text = (yaml_as_json(data) if language == "yaml" and not strict else data).decode("utf-8", "replace")
         why = f"Object 'Kind' is missing in '{text}'"
         if not strict:  # upstream's lenient decoder looks for the kind itself, and falls back to that of the path
-            raise cannot_be_handled(_actual_kind(data, language, wanted), wanted, why)
-        raise _unrecognized(wanted.kind, why, data)
+            raise cannot_be_handled(_actual_kind(data, language, gvk), gvk, why)
+        raise _unrecognized(gvk.kind, why, data)
     try:
         version = parse_group_version(api_version)
     except GroupVersionError as error:
-        raise _unrecognized(wanted.kind, str(error), data) from None
-    if version != wanted.group_version:
+        raise _unrecognized(gvk.kind, str(error), data) from None
+    if version != gvk.group_version:
         if not api_version and _has_null_version(data, language):
-            raise cannot_be_handled(GroupVersionKind("", "", kind), wanted, _NULL_VERSION)
+            raise cannot_be_handled(GroupVersionKind("", "", kind), gvk, _NULL_VERSION)
         raise bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version "
-            f"({wanted.group_version})"
+            f"the API version in the data ({api_version}) does not match the expected API version ({gvk.group_version})"
         )
-    if kind != wanted.kind and not of_status:
+    if kind != gvk.kind and not of_status:
         try:
             name = scope.kind.read(data, language, strict=False).obj.metadata.name
         except DecodeError as error:
-            raise cannot_be_handled(wanted, wanted, str(error)) from None
-        raise wrong_type_meta(wanted, api_version, kind, name)
+            raise cannot_be_handled(gvk, gvk, str(error)) from None
+        raise wrong_type_meta(gvk, api_version, kind, name)
 
 
 def _has_null_version(data: bytes, language: Media) -> bool:

@@ -88,8 +88,8 @@ def _verbs(resource: Resource[Any]) -> list[str]:
 
 
 def _in_order(each: ServedResource) -> list[Subresource[Any]]:
-    found = list(each.subresources)
-    return found if each.resource.by_definition else sorted(found, key=lambda sub: sub.name)
+    subresources = list(each.subresources)
+    return subresources if each.resource.by_definition else sorted(subresources, key=lambda sub: sub.name)
 
 
 def _api_resource(each: ServedResource) -> dict[str, Any]:

@@ -236,8 +236,8 @@ def body_media(content_type: str) -> str:
         return content_type
     if not content_type:
         return JSON
-    found = _MEDIA_TYPE.fullmatch(content_type)
-    if found is not None and (media := to_lower(found[1])) in _ENCODED and _agree(found[2]):
+    match = _MEDIA_TYPE.fullmatch(content_type)
+    if match is not None and (media := to_lower(match[1])) in _ENCODED and _agree(match[2]):
         return media
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(PRODUCED)}"

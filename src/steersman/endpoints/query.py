@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from steersman.machinery.errors.status import bad_request
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.go.urls import has_bad_escape, parse_escaped_query, unescape
 
@@ -16,6 +17,9 @@ FEW_ESCAPES: Final = 64
 _LONG: Final = 4 << 10
 _FEW_PARTS: Final = 64
 """Thresholds of a query whose parts are searched without copying: its characters, and its number of parts."""
+_FLAGS: Final = {"": False, "true": True, "1": True, "false": False, "0": False}
+_LONGEST_FLAG: Final = 64
+"""Most characters of a malformed boolean that an error quotes."""
 
 
 class Query(dict[str, str]):
@@ -128,6 +132,14 @@ def first_parameters(text: str, names: Iterable[str]) -> Query:
 def _unescape_parameter(text: str) -> str:
     """Return a key or a value of a query, unescaped; all its escapes must be valid."""
     return unescape(text.replace("+", " ") if "+" in text else text)
+
+
+def checked_flag(name: str, text: str | None) -> bool:
+    """Return the boolean parameter `name` of a path that kube-apiserver does not have. Raises StatusError 400."""
+    found = _FLAGS.get(text or "")
+    if found is None:
+        raise bad_request(f"{name} must be true or false: {(text or '')[:_LONGEST_FLAG]!r}")
+    return found
 
 
 def truthy(text: str | None) -> bool:

@@ -48,6 +48,7 @@ class Request:
     - `flow` is the request's flow in priority and fairness, None without; `estimate` and `ticket` belong to it.
       `ticket` is None for a request that was refused at once. A watch calls `initialized` when its initial objects are
       sent.
+    - `watchers` is the number of watches that a write affects, as far as priority and fairness has counted them.
     - `verdict` is the authorizer's, None before authorization.
     - `refused` is True if the authorizer did not allow the request.
     - `trace` and its `entered` are only set for a request that is traced.
@@ -84,6 +85,7 @@ class Request:
         "user",
         "verdict",
         "warnings",
+        "watchers",
     )
 
     info: RequestInfo
@@ -116,6 +118,7 @@ class Request:
         self.verdict: Verdict | None = None
         self.newest = 0
         self.flow: Flow | None = None
+        self.watchers = 0
         self.initialized: Callable[[], None] | None = None
         accept = http.headers.get("accept")
         if accept is not None and len(accept) > LONGEST_ACCEPT:

@@ -106,12 +106,12 @@ class Policy(Struct):
 
     def authorizer(self) -> RbacAuthorizer:
         """Return the server's RBAC authorizer with these roles and bindings."""
-        found = RbacAuthorizer()
+        rbac_authorizer = RbacAuthorizer()
         for role in self.every_role:
-            found.put_role(role.metadata.namespace, role.metadata.name, RoleRules(role.rules or ()))
+            rbac_authorizer.put_role(role.metadata.namespace, role.metadata.name, RoleRules(role.rules or ()))
         for binding in self.bindings:
-            found.put_binding(binding.metadata.namespace, binding.metadata.name, _parsed(binding))
-        return found
+            rbac_authorizer.put_binding(binding.metadata.namespace, binding.metadata.name, _parsed(binding))
+        return rbac_authorizer
 
 
 def _parsed(binding: RoleBinding | ClusterRoleBinding) -> Binding:
@@ -156,17 +156,17 @@ def allows(rule: PolicyRule, attributes: Attributes) -> bool:
 
 def allowing(policy: Policy, attributes: Attributes) -> list[Finding]:
     """Return a finding for each binding and rule that allow a request."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if SYSTEM_MASTERS in attributes.user.groups:
         text = f"the group {SYSTEM_MASTERS} may do everything, whatever roles and bindings say"
-        found.append(note("PrivilegedGroup", text))
+        findings.append(note("PrivilegedGroup", text))
     matching = [each for each in _in_reach(policy, attributes) if allows(each.rule, attributes)]
     for each in matching[:_MOST]:
         binding, role = each.names
-        found.append(note("AllowedBy", f"{binding} of {role} allows it (rule {each.number})", *each.evidence()))
+        findings.append(note("AllowedBy", f"{binding} of {role} allows it (rule {each.number})", *each.evidence()))
     if len(matching) > _MOST:
-        found.append(note("AllowedByMore", f"{len(matching) - _MOST} more rules allow it"))
-    return found
+        findings.append(note("AllowedByMore", f"{len(matching) - _MOST} more rules allow it"))
+    return findings
 
 
 def _in_reach(policy: Policy, attributes: Attributes) -> Iterator[Grant]:
@@ -175,15 +175,15 @@ def _in_reach(policy: Policy, attributes: Attributes) -> Iterator[Grant]:
 
 def near_misses(policy: Policy, attributes: Attributes) -> list[Finding]:
     """Return findings about rules and bindings of a user that would allow a request but for one part of it."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for grant in _in_reach(policy, attributes):
         part = _only_differs_in(grant.rule, attributes)
         if part:
             binding, role = grant.names
             text = f"{binding} of {role} would allow it (rule {grant.number}), but {part}"
-            found.append(warning("NearMiss", text, *grant.evidence()))
+            findings.append(warning("NearMiss", text, *grant.evidence()))
     return [
-        *found[:_MOST],
+        *findings[:_MOST],
         *_in_other_namespaces(policy, attributes)[:_MOST],
         *_missing_roles(policy, attributes)[:_MOST],
         *_similar_subjects(policy, attributes)[:_MOST],
@@ -233,7 +233,7 @@ def _with(wanted: Attributes, **changes: str) -> Attributes:
 
 def _in_other_namespaces(policy: Policy, attributes: Attributes) -> list[Finding]:
     """Return findings about RoleBindings of other namespaces that allow the request there."""
-    found = []
+    in_other_namespaces = []
     for binding in policy.bindings_of(attributes.user):
         namespace = binding.metadata.namespace
         if not namespace or namespace == attributes.action.namespace or attributes.path is not None:
@@ -243,13 +243,13 @@ def _in_other_namespaces(policy: Policy, attributes: Attributes) -> list[Finding
                 where = attributes.action.namespace
                 asked = f"not in {where}" if where else "not for all namespaces or cluster-scoped objects"
                 text = f"{grant.names[0]} of {grant.names[1]} allows it in namespace {namespace}, {asked}"
-                found.append(warning("OtherNamespace", text, *grant.evidence()))
+                in_other_namespaces.append(warning("OtherNamespace", text, *grant.evidence()))
                 break
-    return found
+    return in_other_namespaces
 
 
 def _missing_roles(policy: Policy, attributes: Attributes) -> list[Finding]:
-    found = []
+    missing_roles = []
     for binding in policy.bindings_of(attributes.user):
         if binding.metadata.namespace in ("", attributes.action.namespace) and policy.role_of(binding) is None:
             ref, subject = binding.role_ref, reference(resource_of(binding), binding)
@@ -258,13 +258,13 @@ def _missing_roles(policy: Policy, attributes: Attributes) -> list[Finding]:
                 f"{kind_of(binding)} {binding.metadata.name} refers to {ref.kind} {ref.name}, which does not exist"
                 f"{did_you_mean(ref.name, known)}"
             )
-            found.append(error("RoleMissing", text, at_field(subject, ".roleRef", ref)))
-    return found
+            missing_roles.append(error("RoleMissing", text, at_field(subject, ".roleRef", ref)))
+    return missing_roles
 
 
 def _similar_subjects(policy: Policy, attributes: Attributes) -> list[Finding]:
     """Return findings about bindings that would allow the request to a subject of nearly the user's name."""
-    found = []
+    similar_subjects = []
     user, action = attributes.user, attributes.action
     for binding in policy.bindings:
         if binding.metadata.namespace not in ("", action.namespace):
@@ -274,8 +274,8 @@ def _similar_subjects(policy: Policy, attributes: Attributes) -> list[Finding]:
             continue
         subject = reference(resource_of(binding), binding)
         text = f"{kind_of(binding)} {binding.metadata.name} allows it to {subject_text(near)}, not to {user_text(user)}"
-        found.append(warning("SimilarSubject", text, at_field(subject, ".subjects", near)))
-    return found
+        similar_subjects.append(warning("SimilarSubject", text, at_field(subject, ".subjects", near)))
+    return similar_subjects
 
 
 def _is_similar(subject: Subject, user: UserInfo) -> bool:
@@ -304,8 +304,8 @@ def roles_that_allow(policy: Policy, attributes: Attributes) -> list[Role | Clus
         *policy.cluster_roles,
         *(each for each in policy.roles if namespace and each.metadata.namespace == namespace),
     )
-    found = [each for each in candidates if any(allows(rule, attributes) for rule in each.rules or ())]
-    return sorted(found, key=lambda each: (each.metadata.name.startswith("system:"), _size(each)))
+    allowing_roles = [each for each in candidates if any(allows(rule, attributes) for rule in each.rules or ())]
+    return sorted(allowing_roles, key=lambda each: (each.metadata.name.startswith("system:"), _size(each)))
 
 
 def _size(role: Role | ClusterRole) -> int:

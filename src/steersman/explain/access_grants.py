@@ -32,11 +32,11 @@ _NOT_IN_NAMES: Final = re.compile("[^a-z0-9]+")
 
 async def suggestions_for(policy: Policy, attributes: Attributes) -> tuple[Suggestion, ...]:
     """Return the changes that would allow a request, the least right first."""
-    found = [await least_grant(policy, attributes)]
+    grants = [await least_grant(policy, attributes)]
     smallest = next(iter(roles_that_allow(policy, attributes)), None)
     if smallest is not None:
-        found.append(await _bind(policy, attributes, smallest))
-    return tuple(found)
+        grants.append(await _bind(policy, attributes, smallest))
+    return tuple(grants)
 
 
 async def least_grant(policy: Policy, attributes: Attributes) -> Suggestion:

@@ -44,12 +44,12 @@ def api_service_fault(service: APIService) -> str:
 
 async def unavailable_groups(world: World) -> list[tuple[APIService, APIServiceCondition]]:
     """Return the APIServices that are not available, with the condition that says so. Raises Unreadable."""
-    found = []
+    unavailable = []
     for each in await world.list(API_SERVICES):
         available = find_condition(each.status.conditions, "Available")
         if available is not None and available.status != "True":
-            found.append((each, available))
-    return found
+            unavailable.append((each, available))
+    return unavailable
 
 
 async def _check_available(world: World, resource: APIResource[Any], service: APIService) -> AsyncIterator[Finding]:
@@ -72,9 +72,9 @@ async def _check_backend(world: World, resource: APIResource[Any], service: APIS
     if behind is None:
         return
     evidence = at_field(subject, ".spec.service", behind)
-    found = await backend_finding(world, behind.namespace, behind.name, behind.port or 443, evidence)
-    if found is not None:
-        yield found
+    finding = await backend_finding(world, behind.namespace, behind.name, behind.port or 443, evidence)
+    if finding is not None:
+        yield finding
     if not service.spec.insecure_skip_tls_verify:
         problem = bundle_problem(service.spec.ca_bundle, world.now)
         if problem:
@@ -141,10 +141,10 @@ async def _check_conversion(
     if behind is None:
         return
     evidence = at_field(reference(resource, definition), ".spec.conversion.webhook.clientConfig.service", behind)
-    found = await backend_finding(world, behind.namespace, behind.name, behind.port or 443, evidence)
-    if found is not None:
+    finding = await backend_finding(world, behind.namespace, behind.name, behind.port or 443, evidence)
+    if finding is not None:
         text = "objects of other versions than the stored one cannot be read or written: the conversion webhook fails"
-        yield error("ConversionWebhookFails", text, evidence, because=(found,))
+        yield error("ConversionWebhookFails", text, evidence, because=(finding,))
 
 
 async def _check_stored_versions(

@@ -194,9 +194,9 @@ def ratios(autoscaler: HorizontalPodAutoscaler) -> Iterator[tuple[int, Ratio]]:
             measured = _source(status)
             if measured is None or status.type != each.type or _metric_name(measured) != name:
                 continue
-            found = _ratio(name, measured.current, source.target)
-            if found is not None:
-                yield number, found
+            ratio = _ratio(name, measured.current, source.target)
+            if ratio is not None:
+                yield number, ratio
             break
 
 

@@ -134,8 +134,8 @@ async def _user_of(world: World, query: AccessQuery) -> UserInfo:
     if not isinstance(world, LiveWorld):
         raise UnknownKind("a dump has no user of its own: name one with --as")
     review = await world.client.create(SELF_SUBJECT_REVIEWS, SelfSubjectReview())
-    found = review.status.user_info
-    return UserInfo(found.username or _NAMELESS, found.uid, tuple(found.groups or ()))
+    user_info = review.status.user_info
+    return UserInfo(user_info.username or _NAMELESS, user_info.uid, tuple(user_info.groups or ()))
 
 
 async def _attributes(world: World, query: AccessQuery, user: UserInfo) -> Attributes:
@@ -215,20 +215,20 @@ async def _own_rules(world: World, query: AccessQuery, attributes: Attributes) -
         review = await world.client.create(SELF_SUBJECT_RULES_REVIEWS, SelfSubjectRulesReview(spec=spec))
     except StatusError as refused:
         return [Finding(Severity.UNKNOWN, "ReviewRefused", str(refused))]
-    found: list[Finding] = []
+    findings: list[Finding] = []
     subject = Reference(SELF_SUBJECT_RULES_REVIEWS.api_version, "SelfSubjectRulesReview")
     for number, rule in enumerate(review.status.resource_rules or ()):
         if allows(_policy_rule(rule), attributes):
             evidence = at_field(subject, f".status.resourceRules[{number}]", rule)
-            found.append(note("AllowedByRule", "one of your rules allows it", evidence))
+            findings.append(note("AllowedByRule", "one of your rules allows it", evidence))
         elif attributes.action.resource in {each.partition("/")[0] for each in rule.resources or ()}:
             evidence = at_field(subject, f".status.resourceRules[{number}]", rule)
             text = f"one of your rules is about {attributes.action.resource}: it allows {', '.join(rule.verbs or ())}"
-            found.append(note("RelatedRule", text, evidence))
+            findings.append(note("RelatedRule", text, evidence))
     if review.status.incomplete:
         text = f"the server's list of your rules is incomplete: {review.status.evaluation_error or 'no reason given'}"
-        found.append(Finding(Severity.UNKNOWN, "RulesIncomplete", text))
-    return found
+        findings.append(Finding(Severity.UNKNOWN, "RulesIncomplete", text))
+    return findings
 
 
 def _policy_rule(rule: ResourceRule) -> PolicyRule:

@@ -30,13 +30,13 @@ def bundle_problem(bundle: bytes, now: float) -> str:
     from cryptography import x509
 
     try:
-        found = x509.load_pem_x509_certificates(bundle)
+        certificates = x509.load_pem_x509_certificates(bundle)
     except ValueError as problem:
         return f"it is no PEM with certificates: {problem}"
-    if all(each.not_valid_after_utc.timestamp() < now for each in found):
-        latest = max(each.not_valid_after_utc for each in found)
+    if all(each.not_valid_after_utc.timestamp() < now for each in certificates):
+        latest = max(each.not_valid_after_utc for each in certificates)
         return f"all its certificates have expired, the last at {latest:%Y-%m-%dT%H:%M:%SZ}"
-    if all(each.not_valid_before_utc.timestamp() > now for each in found):
+    if all(each.not_valid_before_utc.timestamp() > now for each in certificates):
         return "none of its certificates is valid yet"
     return ""
 

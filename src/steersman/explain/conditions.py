@@ -27,8 +27,8 @@ class PlainCondition(NamedTuple):
 def plain_conditions(obj: dict[str, Any]) -> Iterator[PlainCondition]:
     """Yield the conditions in the status of an object."""
     status = obj.get("status")
-    found = status.get("conditions") if isinstance(status, dict) else None
-    for each in found if isinstance(found, list) else ():
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    for each in conditions if isinstance(conditions, list) else ():
         if isinstance(each, dict):
             yield PlainCondition(*(str(each.get(key) or "") for key in PlainCondition._fields))
 

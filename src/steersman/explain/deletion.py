@@ -86,7 +86,7 @@ def _used_by(user: Reference, field: str, used: Reference) -> Finding:
 
 async def _dependents(world: World, resource: APIResource[Any], uid: str, namespace: str) -> list[Finding]:
     """Return a finding for each kind of dependent that blocks the deletion of its owner."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for each in (await world.resources()).served:
         if "list" not in each.verbs or (resource.namespaced and not each.resource.namespaced):
             continue
@@ -95,7 +95,7 @@ async def _dependents(world: World, resource: APIResource[Any], uid: str, namesp
         try:
             objects = await world.list(each.resource, namespace if each.resource.namespaced else "")
         except Unreadable as problem:
-            found.append(Finding(Severity.UNKNOWN, "Unreadable", str(problem)))
+            findings.append(Finding(Severity.UNKNOWN, "Unreadable", str(problem)))
             continue
         blocking = [one for one in objects if _blocks(one.metadata, uid)]
         if blocking:
@@ -105,8 +105,10 @@ async def _dependents(world: World, resource: APIResource[Any], uid: str, namesp
             if held:
                 text += f"; {len(held)} of them have finalizers ({', '.join(held[0][:3])})"
             field = at_field(first, ".metadata.ownerReferences", blocking[0].metadata.owner_references)
-            found.append(error("DependentsRemaining", text, field, suggestions=(Suggestion("look at it", why(first)),)))
-    return found
+            findings.append(
+                error("DependentsRemaining", text, field, suggestions=(Suggestion("look at it", why(first)),))
+            )
+    return findings
 
 
 def _blocks(metadata: ObjectMeta, uid: str) -> bool:

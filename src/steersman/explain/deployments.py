@@ -33,9 +33,9 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 
 def _summarize(deployment: Deployment) -> str:
     status = deployment.status
-    wanted = replicas_of(deployment)
-    parts = [f"{status.available_replicas} of {wanted} replicas available"]
-    if status.updated_replicas != wanted:
+    desired = replicas_of(deployment)
+    parts = [f"{status.available_replicas} of {desired} replicas available"]
+    if status.updated_replicas != desired:
         parts.append(f"{status.updated_replicas} updated")
     if status.replicas > status.updated_replicas:
         parts.append(f"{status.replicas - status.updated_replicas} of older revisions")
@@ -46,14 +46,14 @@ def _summarize(deployment: Deployment) -> str:
 
 def deployment_fault(deployment: Deployment) -> str:
     """Return the reason why a Deployment is unhealthy, "" if it is not."""
-    wanted, status = replicas_of(deployment), deployment.status
+    desired, status = replicas_of(deployment), deployment.status
     if status.observed_generation < deployment.metadata.generation:
         return "not processed by its controller"
     failure = find_condition(status.conditions, "ReplicaFailure")
     if failure is not None and failure.status == "True":
         return f"pods cannot be created: {failure.message}"
-    if status.available_replicas < wanted:
-        return f"{status.available_replicas} of {wanted} replicas available"
+    if status.available_replicas < desired:
+        return f"{status.available_replicas} of {desired} replicas available"
     progress = find_condition(status.conditions, "Progressing")
     return f"does not progress: {progress.message}" if progress is not None and progress.status == "False" else ""
 
@@ -143,14 +143,14 @@ def _held_back(
     deployment: Deployment, current: ReplicaSet, sets: Sequence[ReplicaSet], problems: Sequence[Finding]
 ) -> list[Finding]:
     """Return the finding that the new revision waits, with the limits in numbers."""
-    wanted, old = replicas_of(deployment), sum(each.status.replicas for each in sets if each is not current)
+    desired, old = replicas_of(deployment), sum(each.status.replicas for each in sets if each is not current)
     ready = current.status.available_replicas
-    if not old or ready >= wanted or deployment.spec.paused:
+    if not old or ready >= desired or deployment.spec.paused:
         return []
     subject, of_set = reference(DEPLOYMENTS, deployment), reference(REPLICA_SETS, current)
-    least, most = wanted - max_unavailable(deployment), wanted + max_surge(deployment)
+    least, most = desired - max_unavailable(deployment), desired + max_surge(deployment)
     text = (
-        f"the new revision has {ready} of {wanted} replicas available, and {old} of older revisions stay: "
+        f"the new revision has {ready} of {desired} replicas available, and {old} of older revisions stay: "
         f"at least {least} must be available and at most {most} may exist"
     )
     evidence = (

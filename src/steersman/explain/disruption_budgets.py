@@ -98,16 +98,16 @@ def _blocked(budget: PodDisruptionBudget, pods: list[Pod]) -> list[Finding]:
         f"evictions are refused: {status.current_healthy} of {status.expected_pods} pods are healthy, and "
         f"{status.desired_healthy} must stay so ({_rule(budget)})"
     )
-    found = [error("NoneAllowed", text, *numbers, because=problems)]
+    findings = [error("NoneAllowed", text, *numbers, because=problems)]
     if problems and budget.spec.unhealthy_pod_eviction_policy != "AlwaysAllow":
         more = "pods that are not ready cannot be evicted either (unhealthyPodEvictionPolicy is not AlwaysAllow)"
         field = at_field(subject, ".spec.unhealthyPodEvictionPolicy", budget.spec.unhealthy_pod_eviction_policy)
-        found.append(note("UnhealthyKept", more, field))
-    return found
+        findings.append(note("UnhealthyKept", more, field))
+    return findings
 
 
 async def _overlaps(world: World, budget: PodDisruptionBudget, pods: list[Pod]) -> list[Finding]:
-    found = []
+    overlaps = []
     for other in await world.list(POD_DISRUPTION_BUDGETS, budget.metadata.namespace):
         if other.metadata.name == budget.metadata.name:
             continue
@@ -120,8 +120,8 @@ async def _overlaps(world: World, budget: PodDisruptionBudget, pods: list[Pod]) 
                 f"{len(shared)} pods are also in budget {other.metadata.name}: a pod of two budgets cannot be evicted"
             )
             field = at_field(reference(POD_DISRUPTION_BUDGETS, other), ".spec.selector", other.spec.selector)
-            found.append(error("BudgetsOverlap", text, field))
-    return found
+            overlaps.append(error("BudgetsOverlap", text, field))
+    return overlaps
 
 
 DISRUPTION_BUDGET: Final = Explainer(POD_DISRUPTION_BUDGETS, _summarize, (_check_budget,), budget_fault)

@@ -30,10 +30,10 @@ class Explainer(Generic[T]):
 
 async def run_check(world: World, resource: APIResource[Any], obj: T, check: Check[T]) -> list[Finding]:
     """Return the findings of a check. Raises Unreachable."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         async for each in check(world, resource, obj):
-            found.append(each)
+            findings.append(each)
     except Unreadable as error:
-        found.append(Finding(Severity.UNKNOWN, "Unreadable", str(error)))
-    return found
+        findings.append(Finding(Severity.UNKNOWN, "Unreadable", str(error)))
+    return findings

@@ -60,9 +60,9 @@ async def _check_backends(world: World, resource: APIResource[Any], ingress: Ing
             continue
         seen.add((backend.service.name, port))
         evidence = at_field(subject, f"{path}.service", backend.service)
-        found = await backend_finding(world, ingress.metadata.namespace, backend.service.name, port, evidence)
-        if found is not None:
-            yield found
+        finding = await backend_finding(world, ingress.metadata.namespace, backend.service.name, port, evidence)
+        if finding is not None:
+            yield finding
 
 
 async def _check_certificates(world: World, resource: APIResource[Any], ingress: Ingress) -> AsyncIterator[Finding]:

@@ -66,15 +66,15 @@ async def overview(world: World, namespace: str = "") -> Overview:
     unread: list[str] = []
     of_pods = await _read(_pod_problems(world, namespace), unread)
     causes = {owner: problem for owner, _, problem, _ in of_pods}
-    told: set[Owner] = set()
+    reported: set[Owner] = set()
     for explainer in EXPLAINERS:
         if explainer.fault is not None and (explainer.resource.namespaced or not namespace):
-            items += await _read(_faults(world, explainer, explainer.fault, namespace, causes, told), unread)
+            items += await _read(_faults(world, explainer, explainer.fault, namespace, causes, reported), unread)
     if not namespace:
         for resource in (VALIDATING_WEBHOOK_CONFIGURATIONS, MUTATING_WEBHOOK_CONFIGURATIONS):
             items += await _read(_webhooks(world, resource), unread)
     items += await _read(_services(world, namespace), unread)
-    items += _pods_without_line(of_pods, told)
+    items += _pods_without_line(of_pods, reported)
     items.sort(key=lambda each: RANKS[each.severity])
     return Overview(namespace, tuple(items), tuple(unread))
 

@@ -78,26 +78,26 @@ async def refusal_finding(world: World, namespace: str, message: str, evidence: 
 async def _cause(world: World, namespace: str, message: str) -> tuple[tuple[Finding, ...], tuple[Suggestion, ...], str]:
     if "exceeded quota: " in message:
         return tuple(await quota_findings(world, namespace, message)), (), "QuotaExceeded"
-    if found := _WEBHOOK.search(message):
-        text = f"repair the server of webhook {found[1]}, or remove its configuration"
+    if match := _WEBHOOK.search(message):
+        text = f"repair the server of webhook {match[1]}, or remove its configuration"
         return (), (Suggestion(text, "steersman why"),), "WebhookFails"
-    if found := _DENIED.search(message):
-        return (), (Suggestion(f"change the pod template to what webhook {found[1]} accepts"),), "WebhookDenied"
-    if found := _POLICY.search(message):
-        policy = Reference("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", found[1])
+    if match := _DENIED.search(message):
+        return (), (Suggestion(f"change the pod template to what webhook {match[1]} accepts"),), "WebhookDenied"
+    if match := _POLICY.search(message):
+        policy = Reference("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", match[1])
         return (
             (),
-            (Suggestion(f"change the pod template to what policy {found[1]} accepts", why(policy)),),
+            (Suggestion(f"change the pod template to what policy {match[1]} accepts", why(policy)),),
             "PolicyDenied",
         )
-    if found := _POD_SECURITY.search(message):
-        text = f"change the security context of the pod template to what level {found[1]} accepts"
+    if match := _POD_SECURITY.search(message):
+        text = f"change the security context of the pod template to what level {match[1]} accepts"
         return (), (Suggestion(text),), "PodSecurityDenied"
-    if found := _ACCOUNT.search(message):
-        line = _create("serviceaccount", found[2], found[1])
-        return (), (Suggestion(f"create service account {found[2]}", line),), "ServiceAccountMissing"
-    if found := _PRIORITY_CLASS.search(message):
-        return (), (Suggestion(f"create PriorityClass {found[1]}"),), "PriorityClassMissing"
+    if match := _ACCOUNT.search(message):
+        line = _create("serviceaccount", match[2], match[1])
+        return (), (Suggestion(f"create service account {match[2]}", line),), "ServiceAccountMissing"
+    if match := _PRIORITY_CLASS.search(message):
+        return (), (Suggestion(f"create PriorityClass {match[1]}"),), "PriorityClassMissing"
     return (), (), "CreateRefused"
 
 

@@ -95,8 +95,8 @@ def _other_problem(pod: Pod) -> Problem | None:
     subject = reference(PODS, pod)
     conditions = pod.status.conditions
     for gate in pod.spec.readiness_gates:
-        found = find_condition(conditions, gate.condition_type)
-        if found is None or found.status != "True":
+        condition = find_condition(conditions, gate.condition_type)
+        if condition is None or condition.status != "True":
             evidence = at_field(subject, ".status.conditions", [each.type for each in conditions])
             return Problem("ReadinessGate", f"readiness gate {gate.condition_type} is not True", evidence)
     ready = find_condition(conditions, "Ready")
@@ -132,9 +132,9 @@ def problems_of(pods: Iterable[Pod]) -> list[Finding]:
     """Return a finding for each group of pods with the same problem, the largest groups first."""
     groups: dict[tuple[str, str], list[tuple[Pod, Problem]]] = {}
     for pod in pods:
-        found = problem_of(pod)
-        if found is not None:
-            groups.setdefault((found.reason, found.text), []).append((pod, found))
+        problem = problem_of(pod)
+        if problem is not None:
+            groups.setdefault((problem.reason, problem.text), []).append((pod, problem))
     ordered = sorted(groups.values(), key=len, reverse=True)
     findings = [_finding(each) for each in ordered[:_MOST_GROUPS]]
     if len(ordered) > _MOST_GROUPS:

@@ -118,22 +118,22 @@ def _share(measure: Measure[Any], obj: Any, scopes: Iterable[Any], name: str) ->
 
 async def quota_findings(world: World, namespace: str, message: str) -> list[Finding]:
     """Return findings about the quota that refused a write with this message. Raises Unreachable."""
-    found = _REFUSED.search(message)
-    if found is None:
+    match = _REFUSED.search(message)
+    if match is None:
         return []
     try:
-        quota = await world.get(RESOURCE_QUOTAS, found["name"], namespace)
-        users = "" if quota is None else await _users_of(world, quota, found["requested"])
+        quota = await world.get(RESOURCE_QUOTAS, match["name"], namespace)
+        users = "" if quota is None else await _users_of(world, quota, match["requested"])
     except Unreadable:
         return []
     if quota is None:
-        return [note("QuotaGone", f"ResourceQuota {found['name']} does not exist any more")]
+        return [note("QuotaGone", f"ResourceQuota {match['name']} does not exist any more")]
     subject = reference(RESOURCE_QUOTAS, quota)
-    hard, needed = _needed(quota, found["requested"])
+    hard, needed = _needed(quota, match["requested"])
     evidence = [at_field(subject, f".status.used.{name}", quota.status.used.get(name, "0")) for name in hard]
     evidence += [at_field(subject, f".spec.hard.{name}", quota.spec.hard.get(name)) for name in hard]
     if not needed:
-        text = f"ResourceQuota {found['name']} has room for it by now: the next attempt will succeed"
+        text = f"ResourceQuota {match['name']} has room for it by now: the next attempt will succeed"
         return [note("QuotaHasRoom", text, *evidence)]
     return [_used_up(subject, quota, evidence, needed, users)]
 

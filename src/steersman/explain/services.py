@@ -45,8 +45,8 @@ def _summarize(service: Service) -> str:
 
 async def slices_of(world: World, namespace: str, name: str) -> list[EndpointSlice]:
     """Return the EndpointSlices of a Service. Raises Unreadable."""
-    found = await world.list(ENDPOINT_SLICES, namespace)
-    return [each for each in found if each.metadata.labels.get(_SERVICE_NAME) == name]
+    slices = await world.list(ENDPOINT_SLICES, namespace)
+    return [each for each in slices if each.metadata.labels.get(_SERVICE_NAME) == name]
 
 
 def ready_addresses(slices: Sequence[EndpointSlice]) -> int:
@@ -154,11 +154,11 @@ def _nearest(service: Service, pods: Sequence[Pod]) -> tuple[Pod, list[str]] | N
 
 async def _elsewhere(world: World, service: Service) -> tuple[str, int] | None:
     """Return another namespace with pods that a selector matches, and their number."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for pod in await world.list(PODS):
         if pod.metadata.namespace != service.metadata.namespace and selects(service, pod.metadata.labels):
-            found[pod.metadata.namespace] = found.get(pod.metadata.namespace, 0) + 1
-    return max(found.items(), key=lambda each: each[1]) if found else None
+            counts[pod.metadata.namespace] = counts.get(pod.metadata.namespace, 0) + 1
+    return max(counts.items(), key=lambda each: each[1]) if counts else None
 
 
 def _port_findings(service: Service, port: ServicePort, pods: Sequence[Pod]) -> list[Finding]:

@@ -36,9 +36,9 @@ _MOST_VOLUMES: Final = 10
 
 
 def _summarize(claim: PersistentVolumeClaim) -> str:
-    status, wanted = claim.status, storage_of(claim.spec.resources.requests)
+    status, requested = claim.status, storage_of(claim.spec.resources.requests)
     of_class = storage_class_of(claim)
-    parts = [status.phase or "no phase", f"{wanted} {','.join(claim.spec.access_modes)}"]
+    parts = [status.phase or "no phase", f"{requested} {','.join(claim.spec.access_modes)}"]
     parts.append(f"class {of_class}" if of_class else "no class")
     return ", ".join(parts) + (f", volume {claim.spec.volume_name}" if claim.spec.volume_name else "")
 
@@ -73,13 +73,13 @@ async def _check_class(
                 yield warning("NoDefaultClass", text, field)
         return
     field = at_field(subject, ".spec.storageClassName", name)
-    found = next((each for each in classes if each.metadata.name == name), None)
-    if found is None:
+    storage_class = next((each for each in classes if each.metadata.name == name), None)
+    if storage_class is None:
         known_names = [each.metadata.name for each in classes]
         text = f"StorageClass {name} does not exist{did_you_mean(name, known_names)}"
         yield error("StorageClassMissing", text, field)
         return
-    for each in await _class_findings(world, claim, found):
+    for each in await _class_findings(world, claim, storage_class):
         yield each
 
 
@@ -184,8 +184,8 @@ def _in_numbers(volume: PersistentVolume, claim: PersistentVolumeClaim, problem:
     """Return a mismatch with the two values that do not fit, and its evidence."""
     subject = reference(PERSISTENT_VOLUMES, volume)
     if problem == "requested PV is too small":
-        has, wanted = storage_of(volume.spec.capacity), storage_of(claim.spec.resources.requests)
-        return f"too small ({has}, requested {wanted})", at_field(subject, ".spec.capacity.storage", has)
+        has, requested = storage_of(volume.spec.capacity), storage_of(claim.spec.resources.requests)
+        return f"too small ({has}, requested {requested})", at_field(subject, ".spec.capacity.storage", has)
     if problem == "storageClassName does not match":
         text = f"class {storage_class_of(volume) or 'none'} instead of {storage_class_of(claim) or 'none'}"
         return text, at_field(subject, ".spec.storageClassName", volume.spec.storage_class_name)
@@ -201,22 +201,24 @@ async def _check_resize(
     world: World, resource: APIResource[Any], claim: PersistentVolumeClaim
 ) -> AsyncIterator[Finding]:
     """Yield a finding if a bound claim asks for more than its volume has."""
-    has, wanted = claim.status.capacity.get("storage", ""), storage_of(claim.spec.resources.requests)
-    if claim.status.phase != "Bound" or not has or has == wanted:
+    has, requested = claim.status.capacity.get("storage", ""), storage_of(claim.spec.resources.requests)
+    if claim.status.phase != "Bound" or not has or has == requested:
         return
     subject = reference(resource, claim)
     evidence = [
         at_field(subject, ".status.capacity.storage", has),
-        at_field(subject, ".spec.resources.requests.storage", wanted),
+        at_field(subject, ".spec.resources.requests.storage", requested),
     ]
     name = storage_class_of(claim)
-    found = next((each for each in await world.list(STORAGE_CLASSES) if each.metadata.name == name), None)
-    text = f"it asks for {wanted} and has {has}"
-    if found is not None and not found.allow_volume_expansion:
+    storage_class = next((each for each in await world.list(STORAGE_CLASSES) if each.metadata.name == name), None)
+    text = f"it asks for {requested} and has {has}"
+    if storage_class is not None and not storage_class.allow_volume_expansion:
         evidence.append(
-            at_field(reference(STORAGE_CLASSES, found), ".allowVolumeExpansion", found.allow_volume_expansion)
+            at_field(
+                reference(STORAGE_CLASSES, storage_class), ".allowVolumeExpansion", storage_class.allow_volume_expansion
+            )
         )
-        text += f": StorageClass {found.metadata.name} does not allow expansion"
+        text += f": StorageClass {storage_class.metadata.name} does not allow expansion"
     for condition in claim.status.conditions:
         text += f"; {condition.type}: {condition.message or condition.reason or condition.status}"
     yield warning("Resizing", text, *evidence)

@@ -89,30 +89,30 @@ async def webhook_findings(world: World, subject: Reference, number: int, webhoo
 async def _unreachable(world: World, subject: Reference, path: str, webhook: Webhook) -> list[Finding]:
     """Return the reasons why a webhook's server cannot be reached or trusted."""
     config = webhook.client_config
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if config.service is not None:
         evidence = at_field(subject, f"{path}.clientConfig.service", config.service)
         behind = config.service
         backend = await backend_finding(world, behind.namespace, behind.name, behind.port or 443, evidence)
         if backend is not None:
-            found.append(backend)
+            findings.append(backend)
     problem = bundle_problem(config.ca_bundle, world.now)
     if problem:
-        found.append(
+        findings.append(
             error("CABundle", f"caBundle: {problem}", at_field(subject, f"{path}.clientConfig.caBundle", problem))
         )
     elif not config.ca_bundle and config.service is not None:
         text = "caBundle is empty: the server's certificate must be of a CA that the API server's system trusts"
-        found += (
-            [warning("NoCABundle", text, at_field(subject, f"{path}.clientConfig.caBundle", None))] if found else []
+        findings += (
+            [warning("NoCABundle", text, at_field(subject, f"{path}.clientConfig.caBundle", None))] if findings else []
         )
-    return found
+    return findings
 
 
 async def _failed_calls(world: World, name: str) -> list[Finding]:
     """Return the finding about the last refused write of which an event tells that the call of a webhook failed."""
-    wanted = f'failed calling webhook "{name}"'
-    failed: list[Event] = [each for each in await world.list(EVENTS) if wanted in each.message]
+    beginning = f'failed calling webhook "{name}"'
+    failed: list[Event] = [each for each in await world.list(EVENTS) if beginning in each.message]
     if not failed:
         return []
     newest = max(failed, key=last_seen)

@@ -133,7 +133,7 @@ class LiveWorld(World):
 
     async def decisions(self, namespace: str, name: str) -> Sequence[Decision]:
         try:
-            found = await self.client.get_plain(f"{PATH}/{quote(namespace, safe='')}/{quote(name, safe='')}")
-            return msgspec.convert(found, DecisionList).decisions
+            plain = await self.client.get_plain(f"{PATH}/{quote(namespace, safe='')}/{quote(name, safe='')}")
+            return msgspec.convert(plain, DecisionList).decisions
         except (StatusError, msgspec.MsgspecError):  # other servers do not have the path
             return ()

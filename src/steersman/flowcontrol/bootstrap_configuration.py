@@ -83,8 +83,8 @@ class _Suggested(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
 def suggested() -> tuple[list[PriorityLevelConfiguration], list[FlowSchema]]:
     """Return newly parsed suggested levels and schemas; the caller may change them."""
     data = Path(__file__).with_name("suggested.json").read_bytes()
-    found = msgspec.json.decode(data, type=_Suggested)
-    return list(_levels(found.priority_levels)), list(_schemas(found.flow_schemas))
+    objects = msgspec.json.decode(data, type=_Suggested)
+    return list(_levels(objects.priority_levels)), list(_schemas(objects.flow_schemas))
 
 
 def mandatory() -> tuple[list[PriorityLevelConfiguration], list[FlowSchema]]:

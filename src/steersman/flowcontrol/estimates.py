@@ -65,16 +65,16 @@ def estimate_list(
         return Estimate(most)
     if is_watch and not _has_initial_events(options):
         return ONE_SEAT
-    found = stored()
-    if found is None:
+    counts = stored()
+    if counts is None:
         return ONE_SEAT
     from_cache = is_watch or _is_from_cache(options)
-    average = found.average if found.average > 0 or not found.objects else LARGEST_OBJECT
-    objects = min(options.limit, found.objects) if options.limit > 0 else found.objects
+    average = counts.average if counts.average > 0 or not counts.objects else LARGEST_OBJECT
+    objects = min(options.limit, counts.objects) if options.limit > 0 else counts.objects
     if is_of_one:
         objects = 1
     elif not from_cache and has_selector:
-        objects = max(objects, found.objects // 2)
+        objects = max(objects, counts.objects // 2)
     held = objects * math.floor(average)
     if from_cache:
         held = min(held, STREAMED_BYTES)
@@ -100,6 +100,6 @@ def estimate_write(watches: int, level_most: int) -> Estimate:
     if watches < WATCHES_PER_SEAT:
         return ONE_SEAT
     most = min(level_most, MOST_MUTATING_SEATS) if level_most else MOST_MUTATING_SEATS
-    wanted = math.ceil(watches / WATCHES_PER_SEAT)
-    final = min(wanted, most)
-    return Estimate(1, final, wanted * EVENT_SECONDS / final)
+    seats = math.ceil(watches / WATCHES_PER_SEAT)
+    final = min(seats, most)
+    return Estimate(1, final, seats * EVENT_SECONDS / final)

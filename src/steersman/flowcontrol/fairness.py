@@ -131,22 +131,22 @@ class Fairness:
 
     def find(self, key: FlowKey, digest: Digest) -> Flow:
         """Return the flow of a request that is not cached, and cache it under its key."""
-        found = self._match(digest)
+        flow = self._match(digest)
         if _is_short(key):
-            self.flows.keep(key, found)
-        return found
+            self.flows.keep(key, flow)
+        return flow
 
     def _match(self, digest: Digest) -> Flow:
         number = self._matchers.first(digest)
         if number is not None:
-            found = self._schemas[number]
+            schema = self._schemas[number]
         else:  # the user is neither authenticated nor unauthenticated, which cannot happen behind authentication
-            found = next(each for each in self._schemas if each.name == CATCH_ALL)
-        method = found.schema.spec.distinguisher_method
+            schema = next(each for each in self._schemas if each.name == CATCH_ALL)
+        method = schema.schema.spec.distinguisher_method
         distinguisher = ""
         if method is not None:
             distinguisher = digest.user if method.type == "ByUser" else digest.action.namespace
-        return Flow(self.levels[found.level], found.schema, distinguisher)
+        return Flow(self.levels[schema.level], schema.schema, distinguisher)
 
     def left(self, flow: Flow) -> None:
         """Handle the end or refusal of a request of `flow`: reload if its level is no longer configured and has become

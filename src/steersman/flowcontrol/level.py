@@ -110,12 +110,12 @@ class Level:
 
     def counts_of(self, schema: str) -> SchemaCounts:
         """Return the counts of a flow schema at this level."""
-        found = self.counts.get(schema)
-        if found is None:
+        counts = self.counts.get(schema)
+        if counts is None:
             if len(self.counts) >= _MOST_SCHEMAS:
                 self.counts = {name: each for name, each in self.counts.items() if not each.is_unused}
-            found = self.counts[schema] = SchemaCounts()
-        return found
+            counts = self.counts[schema] = SchemaCounts()
+        return counts
 
     def update(self, configuration: PriorityLevelConfiguration, queuing: Queuing) -> None:
         """Apply another configuration of the same level."""

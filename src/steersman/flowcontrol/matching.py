@@ -184,12 +184,12 @@ class Matcher:
 
 
 def _together(names: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
-    found: set[str] = set()
+    values: set[str] = set()
     for each in names:
-        if each is None or len(found) + len(each) > _FEW:
+        if each is None or len(values) + len(each) > _FEW:
             return None
-        found |= each
-    return frozenset(found)
+        values |= each
+    return frozenset(values)
 
 
 class Matchers:

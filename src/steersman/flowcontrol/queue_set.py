@@ -432,12 +432,12 @@ class QueueSet:
 
         `discounted` subtracts the guessed work in progress of each queue.
         """
-        found = [
+        bounds = [
             queue.next_r - (queue.seats * _GUESSED_SEAT if discounted else 0)
             for queue in self.queues.values()
             if queue.waiting
         ]
-        return (min(found), max(found)) if found else None
+        return (min(bounds), max(bounds)) if bounds else None
 
     def _bound(self, queue: Queue) -> None:
         """Limit a queue's unused share: a request's virtual start time is at least its virtual arrival time."""

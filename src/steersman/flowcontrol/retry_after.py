@@ -56,11 +56,11 @@ class RefusedRequests:
 
     def note(self, level: str) -> int:
         """Count a refused request of the level, and return its Retry-After in seconds."""
-        found = self._levels.get(level)
-        if found is None:
-            found = self._levels[level] = _Level()
-        found.note(int(self._clock()))
-        return found.seconds
+        state = self._levels.get(level)
+        if state is None:
+            state = self._levels[level] = _Level()
+        state.note(int(self._clock()))
+        return state.seconds
 
     def forget(self, level: str) -> None:
         """Drop the counts of a removed level."""

@@ -53,12 +53,12 @@ class WatchTracker:
         if counts is None:
             return 0
         namespace, name = action.namespace, action.name
-        found = counts.get(("", ""), 0)
+        watchers = counts.get(("", ""), 0)
         if namespace:
-            found += counts.get((namespace, ""), 0)
+            watchers += counts.get((namespace, ""), 0)
         if name:
-            found += counts.get((namespace, name), 0)
-        return found
+            watchers += counts.get((namespace, name), 0)
+        return watchers
 
 
 def _required(field_selector: str, field: str) -> str:

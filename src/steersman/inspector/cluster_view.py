@@ -230,12 +230,12 @@ class _Figures:
         """Read what nodes use from the resource metrics API; a cluster without it has no such figures."""
         await self._nodes.wait_until_synced()
         try:
-            found = await self._client.list(NODE_METRICS)
+            node_metrics = await self._client.list(NODE_METRICS)
         except StatusError as error:
             if error.code in (403, 404, 503):
                 return
             raise
-        for each in found.items:
+        for each in node_metrics.items:
             entry = self._entries.get(each.metadata.name)
             if entry is not None:
                 usage = _amount(each.usage, "cpu", _MILLI), _amount(each.usage, "memory", _WHOLE)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from steersman.client.client import Client
-from steersman.client.over_tls import LONGEST_RESPONSE, TLSTransport
+from steersman.client.over_tls import TLSTransport
 from steersman.client.transport import Transport, Unreachable
 from steersman.inspector.channel import Channel
 from steersman.inspector.cluster_view import ClusterView
@@ -173,7 +173,7 @@ async def serving(
 
     `context` is the context of the kubeconfig, "" for the current one.
     """
-    transport = TLSTransport(endpoint, longest=LONGEST_RESPONSE)
+    transport = TLSTransport(endpoint)
     front = Front(transport, Info(endpoint.shown, context, endpoint.namespace), announce)
     try:
         await front.start(port)

@@ -104,6 +104,8 @@ def read_counters(text: bytes, at: float) -> Counters:
             events += _value(line)
         elif line.startswith(_INFLIGHT):
             inflight += _value(line)
+    if not all(map(isfinite, (events, inflight, *requests.values(), *buckets.values()))):
+        raise BadMetrics("/metrics has counters whose sum is infinite")
     return Counters(at, dict(requests), dict(buckets), events, inflight)
 
 

@@ -85,8 +85,8 @@ class CustomKind(OpenKind):
     @property
     def declared_schema(self) -> Plain | None:
         """The schema as declared; the caller owns the dict."""
-        found: Plain | None = decode_plain(self.openapi_text)
-        return found
+        plain: Plain | None = decode_plain(self.openapi_text)
+        return plain
 
     @property
     def openapi_text(self) -> bytes:

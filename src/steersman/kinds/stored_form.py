@@ -117,11 +117,11 @@ class StoredForm:
 
     def _read(self, stored: bytes) -> tuple[StoredVersion, Any]:
         if stored.startswith(protobuf.PREFIX):
-            found = protobuf.decode_envelope(stored)
-            version = self._version(found.api_version, found.kind)
+            envelope = protobuf.decode_envelope(stored)
+            version = self._version(envelope.api_version, envelope.kind)
             if version.kind.protobuf is None:
-                raise NotAnObject(f"{found.api_version} {found.kind} has no protobuf form")
-            return version, version.kind.protobuf.decode(found.raw)
+                raise NotAnObject(f"{envelope.api_version} {envelope.kind} has no protobuf form")
+            return version, version.kind.protobuf.decode(envelope.raw)
         data = stored if stored.startswith(b"{") else yaml_as_json(stored)
         if not data.startswith(b"{"):
             raise NotAnObject("it is no object")

@@ -258,8 +258,8 @@ class CustomStorage(_CustomObjects):
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
         """Delete the listed objects; see CollectionDeleter."""
-        found = await self._list_matching(ctx, options)
-        return Listing([await self._delete(ctx, each, delete_options, check) for each in found], 0)
+        matching = await self._list_matching(ctx, options)
+        return Listing([await self._delete(ctx, each, delete_options, check) for each in matching], 0)
 
     async def _delete(self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None) -> Item:
         metadata.check_preconditions(options, obj.metadata, self.resource.group_kind)

@@ -105,8 +105,8 @@ class Hooked:
         except ModelError as error:
             yield from _unfit(new, error)
             return
-        if new.unsaid is not None and (found := self._errors_as_stored(new, instance)):
-            yield from found
+        if new.unsaid is not None and (errors := self._errors_as_stored(new, instance)):
+            yield from errors
             return
         request = self._request(ctx, new, old, subresource)
         for each in self._hooks.validate:

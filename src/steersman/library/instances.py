@@ -123,8 +123,8 @@ class StoredInstances:
 
     async def find(self, name: str, namespace: str = "") -> Any:
         """Return an object as an instance; see hooks.Objects."""
-        found = await self._stored.get_cached(namespace, name)
-        return None if found is None else self._instances.stored_instance(found)
+        cached = await self._stored.get_cached(namespace, name)
+        return None if cached is None else self._instances.stored_instance(cached)
 
     async def every(self, namespace: str = "") -> AsyncIterator[Any]:
         """Yield every object as an instance; see hooks.Objects."""

@@ -61,8 +61,12 @@ class NamespaceDeletion:
         checks = 0
         while True:
             try:
-                found = await self._namespaces.get_cached("", name)
-                if found is None or found.metadata.deletion_timestamp is None or FINALIZER not in found.spec.finalizers:
+                cached = await self._namespaces.get_cached("", name)
+                if (
+                    cached is None
+                    or cached.metadata.deletion_timestamp is None
+                    or FINALIZER not in cached.spec.finalizers
+                ):
                     return
                 if await self._is_empty(name):
                     await self._finalize(name)

@@ -153,6 +153,20 @@ def make_own_folder(path: Path) -> None:
     check_owner(path)
 
 
+@contextmanager
+def new_in_own_folder(path: Path) -> Iterator[None]:
+    """Make a folder as `make_own_folder` does. After an error in the block it goes if it was made here and is empty."""
+    is_new = not os.path.lexists(path)
+    make_own_folder(path)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
+
+
 def check_owner(path: Path) -> None:
     """Raise OSError if the file at `path`, or the link there, belongs to another user."""
     for status in (path.lstat(), path.stat()):

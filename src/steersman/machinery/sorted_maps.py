@@ -28,9 +28,9 @@ def presorted(value: T) -> T:
 
 def with_sorted_maps(value: T) -> T:
     """Return `value` with each large map replaced, in place, by a sorted one."""
-    found: T = _sorted(value)
-    _walk(found)
-    return found
+    sorted_value: T = _sorted(value)
+    _walk(sorted_value)
+    return sorted_value
 
 
 def _sorted(value: Any) -> Any:

@@ -56,11 +56,11 @@ def explain_validation_error(error: msgspec.ValidationError, cls: type[msgspec.S
     allowed = _values(_type_at(cls, where)) if value is not None else []
     if value is not None and allowed:
         return f"{at}{not_allowed_message(value[1], allowed)}"
-    found = _UNKNOWN.fullmatch(what)
-    if found is None:
+    match = _UNKNOWN.fullmatch(what)
+    if match is None:
         return f"{at}{what}"
     known = _members(cls, where)
-    return f"{at}unknown key {found[1]!r}{known_names_hint(found[1], known) if known else ''}"
+    return f"{at}unknown key {match[1]!r}{known_names_hint(match[1], known) if known else ''}"
 
 
 def _members(cls: type[msgspec.Struct], where: str) -> list[str]:
@@ -86,11 +86,11 @@ def _values(annotation: Any) -> list[str]:
         return [str(each.value) for each in annotation]
     if get_origin(annotation) is Literal:
         return list(map(str, get_args(annotation)))
-    return next((found for each in get_args(annotation) if (found := _values(each))), [])
+    return next((values for each in get_args(annotation) if (values := _values(each))), [])
 
 
 def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
     """Return the struct in an annotation: the annotation itself, or the item of a list, an optional or the like."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
-    return next((found for each in get_args(annotation) if (found := _struct_in(each)) is not None), None)
+    return next((struct for each in get_args(annotation) if (struct := _struct_in(each)) is not None), None)

@@ -96,6 +96,12 @@ class IncomingBody:
         self.fail(reason)
         return self.discard()
 
+    def whole(self, limit: int) -> bytes | None:
+        """Return the whole body if it has arrived in one piece of at most `limit` bytes, otherwise None."""
+        if not self.complete or len(self._pieces) != 1 or self.buffered > limit:
+            return None
+        return self._take()
+
     async def read(self, limit: int) -> bytes:
         """Return the whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if the body never completes."""
         if self.expected is not None and self.expected > limit:
@@ -170,6 +176,10 @@ class EmptyBody:
 
     __slots__ = ()
     complete = True
+
+    def whole(self, limit: int) -> bytes:
+        """Return b""."""
+        return b""
 
     async def read(self, limit: int) -> bytes:
         """Return b""."""

@@ -93,11 +93,11 @@ class InProcessClient:
 
 def _with_length(headers: Iterable[tuple[str, str]], length: int) -> Sequence[tuple[str, str]]:
     """Return the headers with a content-length, as any client sends it."""
-    given = tuple(headers)
-    for name, _ in given:
+    fields = tuple(headers)
+    for name, _ in fields:
         if name == "content-length":
-            return given
-    return (*given, ("content-length", str(length)))
+            return fields
+    return (*fields, ("content-length", str(length)))
 
 
 async def _feed(body: IncomingBody, pieces: AsyncIterator[bytes]) -> None:

@@ -74,6 +74,10 @@ class Peer(Struct, frozen=True):
 class RequestBody(Protocol):
     """The body of a request, read once."""
 
+    def whole(self, limit: int) -> bytes | None:
+        """Return the whole body if it has arrived in one piece of at most `limit` bytes, otherwise None."""
+        ...
+
     async def read(self, limit: int) -> bytes:
         """Return the whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if the body never completes."""
         ...

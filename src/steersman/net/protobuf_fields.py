@@ -59,7 +59,7 @@ def decode(data: bytes, *, most: int = _MOST_FIELDS) -> dict[int, list[Value]]:
     """Return the values by field number, each list in order of arrival. Raises FieldsError, also for over `most`
     fields.
     """
-    found: dict[int, list[Value]] = {}
+    fields: dict[int, list[Value]] = {}
     pos, end = 0, len(data)
     left = most
     value: Value
@@ -83,8 +83,8 @@ def decode(data: bytes, *, most: int = _MOST_FIELDS) -> dict[int, list[Value]]:
             if size > end - pos:
                 raise FieldsError("unexpected EOF")
             value, pos = data[pos : pos + size], pos + size
-        found.setdefault(number, []).append(value)
-    return found
+        fields.setdefault(number, []).append(value)
+    return fields
 
 
 def number_of(fields: Mapping[int, list[Value]], number: int) -> int:
@@ -113,13 +113,13 @@ def text_of(fields: Mapping[int, list[Value]], number: int) -> str:
 
 def map_of(fields: Mapping[int, list[Value]], number: int) -> dict[str, bytes]:
     """Return a map field from texts to bytes. Raises FieldsError."""
-    found: dict[str, bytes] = {}
+    entries: dict[str, bytes] = {}
     for entry in fields.get(number, ()):
         if not isinstance(entry, bytes):
             raise FieldsError("proto: cannot parse invalid wire-format data")
         parts = decode(entry, most=_MOST_OF_ENTRY)
-        found[text_of(parts, 1)] = bytes_of(parts, 2)
-    return found
+        entries[text_of(parts, 1)] = bytes_of(parts, 2)
+    return entries
 
 
 def _varint(data: bytes, pos: int) -> tuple[int, int]:

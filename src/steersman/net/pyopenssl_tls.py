@@ -111,8 +111,8 @@ def _add_client_ca_names(context: Context, files: Sequence[str]) -> None:
 
 def _as_ssl_error(error: Exception) -> ssl.SSLError:
     """Convert an error of pyOpenSSL to `ssl.SSLError`; `reason` is set only if the client speaks plain HTTP."""
-    found = error.args[0] if error.args else ()
-    last = found[-1][-1] if isinstance(found, list) and found else str(error)
+    reasons = error.args[0] if error.args else ()
+    last = reasons[-1][-1] if isinstance(reasons, list) and reasons else str(error)
     raised = ssl.SSLError(1, str(last))
     # an SSLError constructed in Python has no such attribute
     raised.reason = _PLAIN_HTTP if last == "http request" else ""
@@ -170,9 +170,9 @@ class PyOpenSSLObject:
         except self._cut_off:
             raise ssl.SSLEOFError(8, "EOF occurred in violation of protocol") from None
         except self._error as error:
-            found = _as_ssl_error(error)
-            if found.reason != _PLAIN_HTTP:
-                raise found from None
+            ssl_error = _as_ssl_error(error)
+            if ssl_error.reason != _PLAIN_HTTP:
+                raise ssl_error from None
             self.plain_http = True
         finally:
             self._flush()
@@ -238,13 +238,13 @@ class PyOpenSSLObject:
         """Return the client's certificate (DER), or None without a certificate or unless `binary_form` is true."""
         if self.plain_http or not binary_form:
             return None
-        found = self._connection.get_peer_certificate(as_cryptography=True)
-        return None if found is None else _der(found)
+        peer_certificate = self._connection.get_peer_certificate(as_cryptography=True)
+        return None if peer_certificate is None else _der(peer_certificate)
 
     def peer_chain(self) -> tuple[bytes, ...]:
         """Return the certificates (DER) that the client has sent, the client's own included. They are not verified."""
-        found = self._connection.get_peer_cert_chain(as_cryptography=True) or ()
-        return tuple(_der(each) for each in found)
+        chain = self._connection.get_peer_cert_chain(as_cryptography=True) or ()
+        return tuple(_der(each) for each in chain)
 
     def selected_alpn_protocol(self) -> str | None:
         """Return the protocol negotiated by ALPN, or None."""

@@ -87,11 +87,11 @@ class RequestQueue(SlicedQueue[PendingRequest]):
     @classmethod
     def for_loop(cls, loop: asyncio.AbstractEventLoop) -> RequestQueue:
         """Return the queue of an event loop, shared by all in-process clients on it."""
-        found = cls._all.get(loop)
-        if found is None:
+        queue = cls._all.get(loop)
+        if queue is None:
             # a proxy: a strong reference in the value would keep the weak key alive
-            found = cls._all[loop] = cls(proxy(loop), lambda item: item.begin())
-        return found
+            queue = cls._all[loop] = cls(proxy(loop), lambda item: item.begin())
+        return queue
 
 
 class PendingInput(Protocol):

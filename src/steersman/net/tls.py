@@ -180,20 +180,20 @@ class ServerTLS:
         for name in self._names():
             check_file(name)
         default, *others = [self._new_context(each) for each in self._certificates]
-        found = _Contexts(default)
+        contexts = _Contexts(default)
         if not others:
-            return found
+            return contexts
         for context, item in zip(others, self._certificates[1:], strict=True):
             for name in item.names:
-                found.named.setdefault(lower(name), context)
+                contexts.named.setdefault(lower(name), context)
         for context, item in zip([default, *others], self._certificates, strict=True):
             common_name, dns_names = _names_in(item.cert_file)
             if context is not default and not item.names:
                 for name in filter(None, [common_name, *dns_names]):
-                    found.extracted.setdefault(lower(name), context)
+                    contexts.extracted.setdefault(lower(name), context)
             for name in dns_names:
-                found.own.setdefault(lower(name), context)
-        return found
+                contexts.own.setdefault(lower(name), context)
+        return contexts
 
     def _new_context(self, certificate: Certificate) -> Any:
         if not self._defers_verification:

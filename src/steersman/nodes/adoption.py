@@ -105,11 +105,11 @@ class Adoption:
             self._queue.add_after(node.name, _until_ready(node))
 
     def _leave(self, name: str) -> None:
-        if (found := self._nodes.leave(name)) is None:
+        if (node := self._nodes.leave(name)) is None:
             return
-        self._servers.remove(found)
+        self._servers.remove(node)
         self._heartbeats.forget(name)
-        self._hooks.left(found)
+        self._hooks.left(node)
         if self._without_room:
             waiting = next(iter(self._without_room))
             del self._without_room[waiting]
@@ -123,25 +123,25 @@ class Adoption:
         known = self._nodes.get(name)
         if known is not None:
             return self._end_boot(known)
-        found = self._objects.get("", name)
+        stored = self._objects.get("", name)
         self._without_room.pop(name, None)
-        if found is None or not self._nodes.is_to_join(found):
+        if stored is None or not self._nodes.is_to_join(stored):
             return None
         try:
-            node = self._nodes.join(found)
+            node = self._nodes.join(stored)
         except ValueError:
             self._without_room[name] = None
-            self._hooks.refused(found, f"{len(self._nodes)} nodes are simulated, and there are no addresses for more")
+            self._hooks.refused(stored, f"{len(self._nodes)} nodes are simulated, and there are no addresses for more")
             return None
         self._servers.add(node)
         try:
-            await self._heartbeats.join(node, found)
+            await self._heartbeats.join(node, stored)
         except BaseException:
             if self._nodes.get(name) is node:
                 self._leave(name)
             raise
         if self._nodes.get(name) is node:
-            self._hooks.adopted(node, found)
+            self._hooks.adopted(node, stored)
             self._watch_boot(node)
         return None
 

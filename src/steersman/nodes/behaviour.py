@@ -83,15 +83,15 @@ def behaviour_of(
     """
     reason = ""
     try:
-        found = _by_command(pod, container, start, unknown_programs(pod, container, default))
+        behaviour = _by_command(pod, container, start, unknown_programs(pod, container, default))
     except ArgumentsTooLong:
-        found, reason = Outcome(0.0, _NOT_STARTED, message=_too_long(container)), "StartError"
-    runs_for, exit_code, message = found.seconds, found.exit_code, found.message
-    if found.cannot_start:
-        message, reason = _not_started(found.missing, "executable file not found in $PATH: unknown"), "StartError"
-    if runs_for is None and not (found.is_known or found.missing) and _is_to_end(pod, container):
+        behaviour, reason = Outcome(0.0, _NOT_STARTED, message=_too_long(container)), "StartError"
+    runs_for, exit_code, message = behaviour.seconds, behaviour.exit_code, behaviour.message
+    if behaviour.cannot_start:
+        message, reason = _not_started(behaviour.missing, "executable file not found in $PATH: unknown"), "StartError"
+    if runs_for is None and not (behaviour.is_known or behaviour.missing) and _is_to_end(pod, container):
         runs_for = _ENDS_AFTER
-    missing = "" if isinstance(container, EphemeralContainer) else found.missing
+    missing = "" if isinstance(container, EphemeralContainer) else behaviour.missing
     if missing and not container.command and missing == container.args[0]:  # args of the image's own entrypoint
         missing = container.image.rpartition("/")[2][:_MOST_PROGRAM]
     annotations = pod.metadata.annotations
@@ -99,8 +99,8 @@ def behaviour_of(
         return Behaviour(
             runs_for,
             exit_code,
-            stops_after=found.stops_after,
-            stop_code=found.stop_code,
+            stops_after=behaviour.stops_after,
+            stop_code=behaviour.stop_code,
             reason=reason,
             message=message,
             not_simulated=missing,
@@ -121,8 +121,8 @@ def behaviour_of(
         runs_for,
         exit_code,
         duration_of(annotation("ready-after")),
-        duration_of(annotation("stop-after")) if annotation("stop-after") else found.stops_after,
-        found.stop_code,
+        duration_of(annotation("stop-after")) if annotation("stop-after") else behaviour.stops_after,
+        behaviour.stop_code,
         reason,
         message if reason == "StartError" else "",
         duration_of(annotation("start-delay")) if annotation("start-delay") else None,

@@ -41,7 +41,7 @@ def signed_certificates(hosts: Sequence[list[str]]) -> tuple[bytes, list[tuple[b
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    found: list[tuple[bytes, bytes]] = []
+    certificates: list[tuple[bytes, bytes]] = []
     for names in hosts:
         own = ec.generate_private_key(ec.SECP256R1())
         signed = (
@@ -52,7 +52,7 @@ def signed_certificates(hosts: Sequence[list[str]]) -> tuple[bytes, list[tuple[b
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .sign(key, hashes.SHA256())
         )
-        found.append(
+        certificates.append(
             (
                 signed.public_bytes(serialization.Encoding.PEM),
                 own.private_bytes(
@@ -62,7 +62,7 @@ def signed_certificates(hosts: Sequence[list[str]]) -> tuple[bytes, list[tuple[b
                 ),
             )
         )
-    return made.public_bytes(serialization.Encoding.PEM), found
+    return made.public_bytes(serialization.Encoding.PEM), certificates
 
 
 def _name(organization: str) -> x509.Name:

@@ -29,12 +29,12 @@ def cgroup_files(
     The resources are those in its status if it has any, otherwise `asked`. Limits of the pod as a whole (`whole`) apply
     where the container has none.
     """
-    given = status.resources if status is not None and status.resources is not None else asked
-    limits = limits_in(whole, given)
+    resources = status.resources if status is not None and status.resources is not None else asked
+    limits = limits_in(whole, resources)
     limit = _milli(limits.get("cpu", ""))
     quota = str(max(limit * _PERIOD // 1000, _LEAST_QUOTA)) if limit else "max"
     memory = -(-_nanos(limits.get("memory", "")) // 10**9)
-    weight = _weight(_milli(given.requests.get("cpu", "")) or limit)
+    weight = _weight(_milli(resources.requests.get("cpu", "")) or limit)
     return {
         f"{ROOT}/cpu.max": f"{quota} {_PERIOD}\n".encode(),
         f"{ROOT}/cpu.weight": f"{weight}\n".encode(),

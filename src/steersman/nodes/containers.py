@@ -15,6 +15,7 @@ from steersman.nodes.contents import Contents
 from steersman.nodes.context import ContainerExit, ContainerRecord
 from steersman.nodes.rehearsal import Printed
 from steersman.nodes.shell.effects import World, bytes_of_file
+from steersman.nodes.usage import Usages
 
 _MOST_WRITTEN: Final = 64 << 20
 """Bytes of written files that are kept for the containers of one namespace."""
@@ -75,6 +76,8 @@ class Containers:
         self.contents: Final = Contents(lambda container_id: self.files_of(container_id).files)
         self.shares: Final = self.contents.shares
         """CPU time and memory of programs in containers, by namespace."""
+        self.usages: Final = Usages()
+        """CPU and memory that containers use."""
 
     def end(self, pod: Pod, status: ContainerStatus, exit_code: int, at: float) -> None:
         """Record that the container's process has ended, and sync its pod."""
@@ -87,13 +90,13 @@ class Containers:
 
     def files_of(self, container_id: str) -> ContainerFiles:
         """Return the files of a container; callers that run something in the container change them."""
-        found = self._files.pop(container_id, None)
-        if found is None:
-            found = ContainerFiles()
+        files = self._files.pop(container_id, None)
+        if files is None:
+            files = ContainerFiles()
             if len(self._files) >= _MOST_WITH_FILES:
                 self._drop(next(iter(self._files)))
-        self._files[container_id] = found
-        return found
+        self._files[container_id] = files
+        return files
 
     def _drop(self, container_id: str) -> None:
         inside = self._files.pop(container_id, None)

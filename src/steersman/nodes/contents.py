@@ -149,22 +149,22 @@ class Contents:
 
     def stop_commands(self, pod: Pod) -> None:
         """Stop the commands of a pod, of which nothing runs any more."""
-        found = self._pods.get(pod.metadata.uid)
-        if found is None:
+        state = self._pods.get(pod.metadata.uid)
+        if state is None:
             return
         with self.lock:
-            for container_id in tuple(found.commands):
-                found.commands[container_id].stop()
-                self.drop_command(found, container_id)
-            found.worlds.clear()
+            for container_id in tuple(state.commands):
+                state.commands[container_id].stop()
+                self.drop_command(state, container_id)
+            state.worlds.clear()
 
     def forget(self, pod: Pod) -> None:
         """Forget a deleted pod, and delete the volumes that live as long as it does."""
         self.stop_commands(pod)
-        found = self._pods.pop(pod.metadata.uid, None)
-        if found is not None:
-            found.is_gone = True
-            self._found -= sum(each.size for each in found.starts.values())
+        state = self._pods.pop(pod.metadata.uid, None)
+        if state is not None:
+            state.is_gone = True
+            self._found -= sum(each.size for each in state.starts.values())
         for volume in pod.spec.volumes:
             self.store.drop(of_pod(pod, volume))
 
@@ -208,8 +208,8 @@ class Contents:
     def writers(self, keys: Sequence[VolumeKey]) -> list[FollowedCommand]:
         """Return the followed commands that use one of the volumes."""
         with self.lock:
-            found = {name: command for key in keys for name, command in self._writers.get(key, {}).items()}
-        return list(found.values())
+            commands = {name: command for key in keys for name, command in self._writers.get(key, {}).items()}
+        return list(commands.values())
 
 
 class PodContents:
@@ -232,7 +232,7 @@ class PodContents:
 
         Mounts of volumes that no other container writes into, and mounts beyond the bounds, have no files.
         """
-        found = []
+        mounts = []
         variables: Mapping[str, str] | None = None
         left = _MOST_EXPRESSIONS
         for mount in container.volume_mounts[:_MOST_MOUNTS]:
@@ -240,7 +240,7 @@ class PodContents:
             at = posixpath.normpath(mount.mount_path)
             left -= len(mount.sub_path_expr)
             if volume is None or volume.files is None or (mount.sub_path_expr and left < 0):
-                found.append(Mount(at, None, name=mount.name))
+                mounts.append(Mount(at, None, name=mount.name))
                 continue
             inside = mount.sub_path
             if mount.sub_path_expr:
@@ -248,8 +248,8 @@ class PodContents:
                     variables = plain_variables(self._pod, container) if variables is None else variables
                     inside = expanded(mount.sub_path_expr, variables)
             inside = posixpath.normpath(posixpath.join("/", volume.inside, inside.lstrip("/"))).strip("/")
-            found.append(Mount(at, volume.files, inside, mount.name))
-        return found
+            mounts.append(Mount(at, volume.files, inside, mount.name))
+        return mounts
 
     def view(self, container: AnyContainer, own: dict[str, bytes]) -> MountedFiles:
         """Return the files that a container sees, with its private files `own`."""
@@ -269,8 +269,8 @@ class PodContents:
     def start_of(self, container: AnyContainer, container_id: str) -> StartSnapshot:
         """Return the snapshot from the start of a running container; taken now if there is none yet."""
         with self._all.lock:
-            found = self._state.starts.get(container_id)
-            return self._take_snapshot(container, container_id) if found is None else found
+            start = self._state.starts.get(container_id)
+            return self._take_snapshot(container, container_id) if start is None else start
 
     def _take_snapshot(self, container: AnyContainer, container_id: str) -> StartSnapshot:
         mounts = [each for each in self.mounts(container) if each.files is not None]
@@ -454,17 +454,17 @@ class PodContents:
 
     def _variables(self, container: AnyContainer) -> tuple[dict[str, str], str]:
         """Return the variables that come from files, and the error that ended the reading, if any."""
-        found: dict[str, str] = {}
+        variables: dict[str, str] = {}
         for each in container.env:
             if each.value_from is None or each.value_from.file_key_ref is None:
                 continue
             try:
                 value = self._value(each.value_from.file_key_ref)
             except EnvFileError as error:
-                return found, str(error)
+                return variables, str(error)
             if value is not None:
-                found[each.name] = value
-        return found, ""
+                variables[each.name] = value
+        return variables, ""
 
     def _value(self, reference: FileKeySelector) -> str | None:
         """Return the value of a key; None if the key is optional and missing. Raises EnvFileError."""
@@ -497,9 +497,9 @@ class PodContents:
         if len(data) > self._env_left:
             raise EnvFileError("too large")
         self._env_left -= len(data)
-        found = EnvFile(data.decode(errors="replace"))
-        self._env_files[key] = (data, found)
-        return found
+        env_file = EnvFile(data.decode(errors="replace"))
+        self._env_files[key] = (data, env_file)
+        return env_file
 
     def size_limit_error(self) -> str:
         """Return the eviction message of a pod whose emptyDir volume exceeds its size limit; "" if none does."""
@@ -507,25 +507,25 @@ class PodContents:
             source = volume.empty_dir
             if source is None or not source.size_limit:
                 continue
-            found = self._volumes[volume.name].files
-            if found is not None and 0 < nanos(source.size_limit) < found.size * 10**9:
+            files = self._volumes[volume.name].files
+            if files is not None and 0 < nanos(source.size_limit) < files.size * 10**9:
                 return f"Usage of EmptyDir volume {quote(volume.name)} exceeds the limit {quote(source.size_limit)}. "
         return ""
 
 
 def _runs(pod: Pod, records: Mapping[str, ContainerRecord]) -> list[tuple[ContainerStatus, float, float | None]]:
     """Return the last runs of a pod's containers, with start and end, in the order of their starts."""
-    found: list[tuple[ContainerStatus, float, float | None]] = []
+    runs: list[tuple[ContainerStatus, float, float | None]] = []
     for status in all_statuses(pod.status):
         known = records.get(status.name, EMPTY_RECORD)
         running, ended_at = status.state.running, status.state.terminated
         if running is not None:
-            found.append((status, exact_time(running.started_at, known.started_at), None))
+            runs.append((status, exact_time(running.started_at, known.started_at), None))
         elif ended_at is not None and ended_at.started_at and status.container_id:
-            found.append(
+            runs.append(
                 (status, exact_time(ended_at.started_at, None), exact_time(ended_at.finished_at, known.ended_at))
             )
-    return sorted(found, key=lambda each: each[1])
+    return sorted(runs, key=lambda each: each[1])
 
 
 def _ignore_full_volume(_: Pod, __: str) -> None:

@@ -37,23 +37,23 @@ class Resolving(NamedTuple):
 
 def resolving_of(pod: Pod) -> Resolving:
     """Return the DNS configuration of a pod."""
-    found = _by_policy(pod)
+    resolving = _by_policy(pod)
     if pod.spec.dns_config is not None:
-        found = _with_config(found, pod.spec.dns_config)
+        resolving = _with_config(resolving, pod.spec.dns_config)
     warnings = []
-    servers = found.servers[:_MOST_SERVERS]
-    if len(servers) < len(found.servers):
+    servers = resolving.servers[:_MOST_SERVERS]
+    if len(servers) < len(resolving.servers):
         warnings.append(
             "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "
             + " ".join(servers)
         )
-    searches = _within_limits(found.searches)
-    if len(searches) < len(found.searches):
+    searches = _within_limits(resolving.searches)
+    if len(searches) < len(resolving.searches):
         warnings.append(
             "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "
             + " ".join(searches)
         )
-    return Resolving(servers, searches, found.options, tuple(warnings))
+    return Resolving(servers, searches, resolving.options, tuple(warnings))
 
 
 def _by_policy(pod: Pod) -> Resolving:

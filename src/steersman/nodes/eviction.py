@@ -6,6 +6,7 @@ An annotation of the node puts it under pressure. Every few seconds one pod is e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from steersman.api.core.v1 import Node, Pod
@@ -13,7 +14,7 @@ from steersman.machinery.built_in.pod_resources import requests_of_spec
 from steersman.machinery.values.quantity import BINARY_SI, Quantity, nanos
 from steersman.nodes.admission import MEMORY_PRESSURE, is_critical
 from steersman.nodes.behaviour import PREFIX
-from steersman.nodes.usage import usage_of
+from steersman.nodes.usage import Usages
 
 EVERY: Final = 10.0
 """Seconds between two evictions on a node."""
@@ -47,7 +48,7 @@ def event_of(condition: str, *, there: bool) -> str:
     return _EVENTS[condition, there]
 
 
-def victim(pods: Iterable[Pod], pressure: tuple[str, ...]) -> Pod | None:
+def victim(pods: Iterable[Pod], pressure: tuple[str, ...], usages: Usages) -> Pod | None:
     """Return the pod to be evicted first, or None.
 
     Pods that use more than they request come first, then pods of low priority, then pods that exceed their request
@@ -56,10 +57,10 @@ def victim(pods: Iterable[Pod], pressure: tuple[str, ...]) -> Pod | None:
     candidates = [each for each in pods if not is_critical(each)]
     if not candidates or not pressure:
         return None
-    return min(candidates, key=_rank_by_memory if pressure[0] == MEMORY_PRESSURE else _rank)
+    return min(candidates, key=partial(_rank_by_memory, usages) if pressure[0] == MEMORY_PRESSURE else _rank)
 
 
-def message_of(pod: Pod, pressure: tuple[str, ...]) -> str:
+def message_of(pod: Pod, pressure: tuple[str, ...], usages: Usages) -> str:
     """Return the message of an evicted pod."""
     resource = _RESOURCES[pressure[0]]
     text = f"The node was low on resource: {resource}. "
@@ -67,7 +68,7 @@ def message_of(pod: Pod, pressure: tuple[str, ...]) -> str:
         return text
     text += _THRESHOLD
     requests = {each.name: each.resources.requests.get("memory", "0") for each in pod.spec.containers or ()}
-    for each in usage_of(pod):
+    for each in usages.of(pod):
         request = requests.get(each.container, "0")
         if each.memory > nanos(request) // _WHOLE:
             used = Quantity(each.memory, format=BINARY_SI)
@@ -82,7 +83,7 @@ def _rank(pod: Pod) -> tuple[int, ...]:
     return (0 if not requests_of_spec(pod.spec) else 1, pod.spec.priority or 0)
 
 
-def _rank_by_memory(pod: Pod) -> tuple[int, ...]:
-    used = sum(each.memory for each in usage_of(pod))
+def _rank_by_memory(usages: Usages, pod: Pod) -> tuple[int, ...]:
+    used = sum(each.memory for each in usages.of(pod))
     asked = nanos(str(requests_of_spec(pod.spec).get("memory", "0"))) // _WHOLE
     return (0 if used > asked else 1, pod.spec.priority or 0, asked - used)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.api.core.v1 import Node
@@ -18,7 +19,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
-from steersman.work import upkeep
+from steersman.work import simulated_time, upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +45,11 @@ def lease_seconds(nodes: int) -> int:
 
 
 class Heartbeats:
-    """Heartbeats of all nodes. Without `reports` something else reports the nodes' conditions."""
+    """Heartbeats of all nodes. While `reports` returns False, something else reports the nodes' conditions."""
 
-    def __init__(self, client: Client, node_objects: Informer[Node], nodes: NodeSet, *, reports: bool) -> None:
+    def __init__(
+        self, client: Client, node_objects: Informer[Node], nodes: NodeSet, *, reports: Callable[[], bool]
+    ) -> None:
         self._client = client
         self._node_objects = node_objects
         self._nodes = nodes
@@ -72,7 +75,7 @@ class Heartbeats:
     async def _register(self, node: SimulatedNode) -> None:
         """Create the Node object, or use the existing one. Raises StatusError, Unreachable."""
         obj = node.node()
-        if not self._reports:
+        if not self._reports():
             obj.status.conditions = []
         try:
             made = await self._client.create(NODES, obj)
@@ -99,7 +102,7 @@ class Heartbeats:
             await self._client.patch_without_result(NODES, node.name, "", missing)
         await self._begin_lease(node)
         await self._report(node, obj, uses_volumes=False)
-        self._reported[node.name] = asyncio.get_running_loop().time()
+        self._reported[node.name] = simulated_time.time()
 
     def forget(self, name: str) -> None:
         """Forget a node that is no longer simulated."""
@@ -111,9 +114,8 @@ class Heartbeats:
 
         Together they need few commits of the storage, which costs half as much as one by one.
         """
-        loop = asyncio.get_running_loop()
-        self._reported = {each: loop.time() for each in self._nodes}
-        started_at = loop.time()
+        self._reported = {each: simulated_time.time() for each in self._nodes}
+        started_at = simulated_time.time()
         while True:
             nodes = tuple(self._nodes.values())
             every = lease_seconds(len(nodes)) / 4
@@ -121,19 +123,19 @@ class Heartbeats:
             done = 0
             while done < len(nodes):
                 # On a slow event loop, send all overdue renewals together: waiting for each group would lose more time.
-                late = int((loop.time() - started_at) / every * len(nodes))
+                late = int((simulated_time.time() - started_at) / every * len(nodes))
                 until = min(max(done + at_once, late), len(nodes))
-                await upkeep.sleep(started_at + every * until / len(nodes) - loop.time())
+                await upkeep.sleep(started_at + every * until / len(nodes) - simulated_time.time())
                 await asyncio.gather(*map(self._beat, nodes[done:until]))
                 done = until
             if not nodes:
                 await upkeep.sleep(every)
-            started_at = max(started_at + every, loop.time() - every)
+            started_at = max(started_at + every, simulated_time.time() - every)
 
     async def _beat(self, node: SimulatedNode) -> None:
         if node.unreachable or self._nodes.get(node.name) is not node:
             return
-        now = asyncio.get_running_loop().time
+        now = simulated_time.time
         due = now() - self._reported.get(node.name, 0.0) >= _REPORT_EVERY or self._is_to_report(node)
         if await self.send(node, reports=due) and due:
             self._reported[node.name] = now()
@@ -177,7 +179,7 @@ class Heartbeats:
 
     async def _report(self, node: SimulatedNode, known: Node | None = None, *, uses_volumes: bool = True) -> None:
         """Write the node's status, unless something else reports it. `known` is its present object, if it was read."""
-        if not self._reports:
+        if not self._reports():
             return
         found = await self._client.get(NODES, node.name) if known is None else known
         status = to_plain(node.status(found.status.conditions))

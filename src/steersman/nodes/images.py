@@ -62,8 +62,8 @@ class ImageState(NamedTuple):
 
 def is_missing(image: str, patterns: Sequence[str]) -> bool:
     """Return True if a pattern of missing images matches the image's full name or the name in the pod."""
-    full_name, given = image_name(image), image[:MOST_IMAGE]
-    return any(fnmatchcase(full_name, each) or fnmatchcase(given, each) for each in patterns)
+    full_name, reference = image_name(image), image[:MOST_IMAGE]
+    return any(fnmatchcase(full_name, each) or fnmatchcase(reference, each) for each in patterns)
 
 
 def pull_error_text(full_name: str, said: str) -> str:
@@ -138,18 +138,18 @@ def ensure_image(
         return ImageState(events=(("Normal", "Pulled", text),))
     if error:
         return _failed_pull(image, error, before, reason, now)
-    told: tuple[tuple[str, str, str], ...] = ()
+    events: tuple[tuple[str, str, str], ...] = ()
     if since is None:
-        since, told = now, (_pulling(image),)
+        since, events = now, (_pulling(image),)
     due = since + (0.0 if is_present else takes)
     if due > now:
-        return ImageState(events=told, pulling_since=since, next_sync=due)
+        return ImageState(events=events, pulling_since=since, next_sync=due)
     took = format_duration(int((due - since) * 1000) * 1_000_000)
     text = (
         f"Successfully pulled image {quote(image)} in {took} ({took} including waiting). "
         f"Image size: {size_of(image_name(image))} bytes."
     )
-    return ImageState(events=(*told, ("Normal", "Pulled", text)))
+    return ImageState(events=(*events, ("Normal", "Pulled", text)))
 
 
 def size_of(full_name: str) -> int:
@@ -171,7 +171,9 @@ def _failed_pull(image: str, error: str, before: Pulls | None, reason: str, now:
         )
         return ImageState("ErrImagePull", error, events, pulls, next_sync=now + _SHOWN)
     text = f"Back-off pulling image {quote(image)}"
-    told: tuple[tuple[str, str, str], ...] = ()
+    earlier_events: tuple[tuple[str, str, str], ...] = ()
     if reason != "ImagePullBackOff":
-        told = (("Normal", "BackOff", text), ("Warning", "Failed", "Error: ImagePullBackOff"))
-    return ImageState("ImagePullBackOff", f"{text}: ErrImagePull: {error}", told, before, next_sync=before.next)
+        earlier_events = (("Normal", "BackOff", text), ("Warning", "Failed", "Error: ImagePullBackOff"))
+    return ImageState(
+        "ImagePullBackOff", f"{text}: ErrImagePull: {error}", earlier_events, before, next_sync=before.next
+    )

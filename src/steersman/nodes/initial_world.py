@@ -99,18 +99,18 @@ def plain_variables(
 
     Those are variables with literal values, fields of the pod, and `file_variables` (`fileKeyRef`). Raises ArgumentsTooLong.
     """
-    found = Variables(_usual_variables(pod))
+    variables = Variables(_usual_variables(pod))
     for each in container.env:
         source = each.value_from
         if source is None:
-            found.put(each.name, expanded(each.value, found))
+            variables.put(each.name, expanded(each.value, variables))
         elif source.field_ref is not None:
-            found.put(each.name, field_of(pod, source.field_ref))
+            variables.put(each.name, field_of(pod, source.field_ref))
         elif source.resource_field_ref is not None:
-            found.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
+            variables.put(each.name, resource_of(pod, container, source.resource_field_ref, {}))
         elif each.name in file_variables:
-            found.put(each.name, file_variables[each.name])
-    return found
+            variables.put(each.name, file_variables[each.name])
+    return variables
 
 
 def is_agnhost(container: AnyContainer) -> bool:
@@ -281,8 +281,8 @@ class _Reader:
 
     async def _config_map(self, name: str) -> dict[str, bytes]:
         async def read() -> dict[str, bytes]:
-            found = await self._client.get(CONFIG_MAPS, name, self._pod.metadata.namespace)
-            return {**{key: value.encode() for key, value in found.data.items()}, **found.binary_data}
+            config_map = await self._client.get(CONFIG_MAPS, name, self._pod.metadata.namespace)
+            return {**{key: value.encode() for key, value in config_map.data.items()}, **config_map.binary_data}
 
         return await self._once(("configmaps", name), read)
 
@@ -315,18 +315,18 @@ class _Reader:
                 left -= 1
                 if not left:
                     break
-        found = await self._client.find(SERVICES, "kubernetes", "default")
-        if found is not None:
-            yield found
+        kubernetes = await self._client.find(SERVICES, "kubernetes", "default")
+        if kubernetes is not None:
+            yield kubernetes
 
     async def variables(self) -> dict[str, str]:
         """Return the variables from Services, then `envFrom`, then `env`; those beyond a process's bounds
         are left out.
         """
-        found = Variables({})
+        variables = Variables({})
         with contextlib.suppress(ArgumentsTooLong):
-            await self._put_variables(found)
-        return found
+            await self._put_variables(variables)
+        return variables
 
     async def _put_variables(self, found: Variables) -> None:
         async with contextlib.aclosing(self._services()) as services:
@@ -368,7 +368,7 @@ class _Reader:
     async def files(self) -> dict[str, bytes]:
         """Return the files of the container's volumes by absolute path."""
         volumes = {each.name: each for each in self._pod.spec.volumes}
-        found: dict[str, bytes] = {}
+        files_by_path: dict[str, bytes] = {}
         for mount in self._container.volume_mounts:
             volume = volumes.get(mount.name)
             if volume is None:
@@ -377,13 +377,13 @@ class _Reader:
             if mount.sub_path:
                 inside = posixpath.normpath(mount.sub_path)
                 if inside in contents:
-                    found[mount.mount_path] = contents[inside]
+                    files_by_path[mount.mount_path] = contents[inside]
                 contents = {
                     path[len(inside) + 1 :]: data for path, data in contents.items() if path.startswith(f"{inside}/")
                 }
             for path, data in contents.items():
-                found[posixpath.normpath(posixpath.join(mount.mount_path, path))] = data
-        return found
+                files_by_path[posixpath.normpath(posixpath.join(mount.mount_path, path))] = data
+        return files_by_path
 
     async def _contents(self, volume: Volume) -> dict[str, bytes]:
         if volume.config_map is not None:
@@ -392,11 +392,11 @@ class _Reader:
             return _selected(await self._secret(volume.secret.secret_name), volume.secret.items)
         if volume.downward_api is not None:
             return self._downward(volume.downward_api.items)
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         if volume.projected is not None:
             for each in volume.projected.sources or ():
-                found.update(await self._projection(each))
-        return found
+                contents.update(await self._projection(each))
+        return contents
 
     async def _projection(self, source: VolumeProjection) -> dict[str, bytes]:
         if source.config_map is not None:
@@ -412,22 +412,22 @@ class _Reader:
         return {}
 
     def _downward(self, items: list[DownwardAPIVolumeFile]) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for each in items:
             if each.field_ref is not None:
                 path = each.field_ref.field_path
                 if path not in self._fields:
                     self._fields[path] = field_of(self._pod, each.field_ref).encode()
-                found[each.path] = self._fields[path]
+                contents[each.path] = self._fields[path]
             elif each.resource_field_ref is not None:
-                found[each.path] = resource_of(
+                contents[each.path] = resource_of(
                     self._pod, self._container, each.resource_field_ref, self._allocatable
                 ).encode()
-        return found
+        return contents
 
     async def _token(self, audience: str, seconds: int) -> bytes:
         metadata = self._pod.metadata
-        wanted = TokenRequest(
+        request = TokenRequest(
             spec=TokenRequestSpec(
                 audiences=[audience] if audience else [],
                 expiration_seconds=seconds,
@@ -443,7 +443,7 @@ class _Reader:
                 metadata.namespace,
                 "token",
                 TOKEN_REQUESTS,
-                wanted,
+                request,
             )
         except StatusError:
             return b""

@@ -49,7 +49,8 @@ from steersman.nodes.sources import Sources
 from steersman.nodes.unsimulated import REASON, event_message, fields_without_effect
 from steersman.nodes.volume_store import MOST_IN_VOLUME
 from steersman.nodes.volumes import NodeVolumes, uses_claims
-from steersman.work.offloading import offload_if
+from steersman.work import simulated_time
+from steersman.work.offloading import offload, offload_if
 from steersman.work.work_queue import WorkQueue
 
 if TYPE_CHECKING:  # most clusters have no stages
@@ -58,6 +59,8 @@ if TYPE_CHECKING:  # most clusters have no stages
 logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 32
+_MERGE_KEYS: Final = {"conditions": "type", "hostIPs": "ip", "podIPs": "ip"}
+"""Keys by which a strategic merge patch merges the lists of a pod's status that kubelets write."""
 _LONGEST_WAIT: Final = 86400.0
 """Seconds between two syncs of a pod at most, as a timer of the event loop cannot be set for any length of time."""
 
@@ -91,11 +94,11 @@ class Kubelets(NodeHooks):
         self._needs = Needs(Sources(client))
         self._servers = servers
         self._stages = stages
-        self._stages_rule_pods = stages is not None and stages.rule_pods
         self._heartbeats = Heartbeats(
-            client.with_own_limit(), self._node_objects, nodes, reports=stages is None or not stages.rule_nodes
+            client.with_own_limit(), self._node_objects, nodes, reports=lambda: not self._stages_rule_nodes
         )
         self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self)
+        self._started = False
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._nodes_of_pods: dict[Key, SimulatedNode] = {}
         self._expected: dict[Key, tuple[Pod, PodStatus]] = {}
@@ -128,8 +131,9 @@ class Kubelets(NodeHooks):
         await (
             self._pods.wait_until_synced()
         )  # so that addresses of existing pods are known before new ones are allocated
+        self._started = True
         if self._stages is not None:
-            self._stages.start()
+            self._start_stages(self._stages)
         self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
         await self._adoption.start()
         self._tasks = [
@@ -150,6 +154,31 @@ class Kubelets(NodeHooks):
         if self._stages is not None:
             await self._stages.stop()
         await self._servers.stop()
+
+    @property
+    def _stages_rule_nodes(self) -> bool:
+        return self._stages is not None and self._stages.rule_nodes
+
+    @property
+    def _stages_rule_pods(self) -> bool:
+        return self._stages is not None and self._stages.rule_pods
+
+    def play_stages(self, stages: StagePlayers) -> None:
+        """Play stages from now on, if none were played before."""
+        self._stages = stages
+        if self._started:
+            self._start_stages(stages)
+
+    def _start_stages(self, stages: StagePlayers) -> None:
+        stages.on_rules = self._sync_all
+        stages.start()
+        if stages.rule_pods:
+            self._sync_all()
+
+    def _sync_all(self) -> None:
+        """Sync all pods, as stages have taken them over or have left them."""
+        for key in tuple(self._nodes_of_pods):
+            self._queue.add(key)
 
     @property
     def idle(self) -> bool:
@@ -343,7 +372,7 @@ class Kubelets(NodeHooks):
 
     async def _evict_under_pressure(self) -> None:
         """Evict pods from nodes under pressure, one pod of each node at a time."""
-        containers = self._servers.containers
+        containers, usages = self._servers.containers, self._servers.containers.usages
         while True:
             await self._pressed.wait()
             self._pressed.clear()
@@ -354,11 +383,11 @@ class Kubelets(NodeHooks):
                 pods = [
                     each for each in self._active_pods(node.name) if not containers.eviction_message(each.metadata.uid)
                 ]
-                if (pod := victim(pods, node.pressure)) is not None:
-                    text = message_of(pod, node.pressure)
+                if (pod := await offload(victim, pods, node.pressure, usages)) is not None:
+                    text = await offload(message_of, pod, node.pressure, usages)
                     self._record_events(node, pod, [PodEvent("Warning", "Evicted", text)])
                     containers.evict(pod, text)
-            await asyncio.sleep(EVERY)
+            await simulated_time.sleep(EVERY)
 
     async def _run_due_commands(
         self, pod: Pod, records: Mapping[str, ContainerRecord], now: float
@@ -486,18 +515,22 @@ def _part(about: ObjectReference, field_path: str) -> ObjectReference:
 
 
 def _status_patch(old: PodStatus, new: PodStatus) -> dict[str, Any]:
-    """Return a patch with the changed fields of a status. Of conditions, it has the changed ones and deletions."""
+    """Return a patch with the changed fields of a status. Of lists that are merged by a key, it has the changed elements
+    and deletions.
+    """
     before, after = to_plain(old), to_plain(new)
     patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
-    if "conditions" in patch:
-        known = {each["type"]: each for each in before.get("conditions") or ()}
-        there = {each["type"]: each for each in after.get("conditions") or ()}
-        patch["conditions"] = [
+    for name, key in _MERGE_KEYS.items():
+        if name not in patch:
+            continue
+        known = {each[key]: each for each in before.get(name) or ()}
+        there = {each[key]: each for each in after.get(name) or ()}
+        patch[name] = [
             *(
-                {**dict.fromkeys(known.get(type_, {})), **each}  # null removes a member that is gone
-                for type_, each in there.items()
-                if each != known.get(type_)
+                {**dict.fromkeys(known.get(value, {})), **each}  # null removes a member that is gone
+                for value, each in there.items()
+                if each != known.get(value)
             ),
-            *({"type": type_, "$patch": "delete"} for type_ in known if type_ not in there),
+            *({key: value, "$patch": "delete"} for value in known if value not in there),
         ]
     return patch

@@ -24,14 +24,14 @@ async def resolve_name(client: Client, namespace: str, name: str) -> str:
     if len(labels) > 2:  # the name of one pod behind a Service
         return await _of_pod(client, labels)
     service, place = labels[0], labels[1] if len(labels) == 2 else namespace
-    found = await client.find(SERVICES, service, place)
-    if found is None:
+    service_object = await client.find(SERVICES, service, place)
+    if service_object is None:
         return ""
     full = f"{service}.{place}.{_DOMAIN}"
-    if found.spec.type == "ExternalName":
+    if service_object.spec.type == "ExternalName":
         return ""
-    if found.spec.cluster_ip not in ("", "None"):
-        return " ".join((full, *(found.spec.cluster_ips or [found.spec.cluster_ip])[:_MOST]))
+    if service_object.spec.cluster_ip not in ("", "None"):
+        return " ".join((full, *(service_object.spec.cluster_ips or [service_object.spec.cluster_ip])[:_MOST]))
     addresses = [address for _, address in await _endpoints(client, service, place)]
     return " ".join((full, *addresses[:_MOST])) if addresses else ""
 
@@ -40,8 +40,8 @@ async def _of_pod(client: Client, labels: list[str]) -> str:
     hostname, service, place = labels[0], labels[1], labels[2]
     if len(labels) > 3:
         return ""
-    found = [address for name, address in await _endpoints(client, service, place) if name == hostname]
-    return " ".join((f"{hostname}.{service}.{place}.{_DOMAIN}", *found[:_MOST])) if found else ""
+    addresses = [address for name, address in await _endpoints(client, service, place) if name == hostname]
+    return " ".join((f"{hostname}.{service}.{place}.{_DOMAIN}", *addresses[:_MOST])) if addresses else ""
 
 
 async def _endpoints(client: Client, service: str, namespace: str) -> list[tuple[str, str]]:

@@ -81,23 +81,23 @@ class Needs:
             waits = any(map(wrong, all_containers(pod.spec)))
             self._wait(pod, waits=waits)
             return NeedsState(True, wrong, self._advice(pod, find) if waits else (), None)
-        found = set_up_volumes(pod, self._failed.get(key, {}), find, times.unix_now())
-        events = list(found.events)
+        state = set_up_volumes(pod, self._failed.get(key, {}), find, times.unix_now())
+        events = list(state.events)
         if missing := missing_pull_secrets(pod, find):
             text = (
                 f"Unable to retrieve some image pull secrets ({', '.join(missing)}); attempting to pull the image may "
                 "not succeed."
             )
             events.append(PodEvent("Warning", "FailedToRetrieveImagePullSecret", text))
-        if found.failed:
-            self._failed[key] = found.failed
+        if state.failed:
+            self._failed[key] = state.failed
         else:
             self._failed.pop(key, None)
-        waits = bool(found.failed) or any(map(wrong, all_containers(pod.spec)))
+        waits = bool(state.failed) or any(map(wrong, all_containers(pod.spec)))
         self._wait(pod, waits=waits)
         if waits:
             events += self._advice(pod, find)
-        return NeedsState(not found.failed, wrong, events, found.next_sync)
+        return NeedsState(not state.failed, wrong, events, state.next_sync)
 
     def _advice(self, pod: Pod, find: Find) -> Sequence[PodEvent]:
         """Return, once for each pod, an event about what it still waits for after a while, with advice."""

@@ -172,12 +172,13 @@ class _PodLife:
         status, context = self._status, self._context
         status.host_ip = context.host_ips[0]
         status.host_ips = [HostIP(ip=ip) for ip in context.host_ips]
-        if not status.pod_ip and context.mounted:
-            if self._pod.spec.dns_config is not None:
-                warnings = resolving_of(self._pod).warnings
-                self._sync.events += [PodEvent("Warning", REASON, each) for each in warnings]
-            status.pod_ip = context.pod_ips[0]
-            status.pod_ips = [PodIP(ip=ip) for ip in context.pod_ips]
+        if not context.mounted or status.pod_ip == context.pod_ips[0]:
+            return
+        if not status.pod_ip and self._pod.spec.dns_config is not None:
+            warnings = resolving_of(self._pod).warnings
+            self._sync.events += [PodEvent("Warning", REASON, each) for each in warnings]
+        status.pod_ip = context.pod_ips[0]
+        status.pod_ips = [PodIP(ip=ip) for ip in context.pod_ips]
 
     def _is_past_deadline(self) -> bool:
         seconds = self._pod.spec.active_deadline_seconds

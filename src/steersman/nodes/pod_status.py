@@ -122,14 +122,14 @@ def put_conditions(pod: Pod, status: PodStatus, now: str, *, restarting: bool = 
 
     `restarting` says that all containers are being restarted.
     """
-    wanted = list(_conditions(pod, status))
+    conditions = list(_conditions(pod, status))
     if (of_all := restart_all.condition(pod, status, restarting=restarting)) is not None:
-        wanted.append(of_all)
-    for condition in wanted:
+        conditions.append(of_all)
+    for condition in conditions:
         condition.last_transition_time, condition.observed_generation = now, pod.metadata.generation
         time_condition(condition, status.conditions)
-    others = without_conditions(status.conditions, *(each.type for each in wanted))
-    status.conditions = [*others, *wanted]
+    others = without_conditions(status.conditions, *(each.type for each in conditions))
+    status.conditions = [*others, *conditions]
 
 
 def put_disruption(pod: Pod, status: PodStatus, message: str, now: str) -> None:
@@ -200,14 +200,14 @@ def _containers_ready(pod: Pod, status: PodStatus) -> PodCondition:
 def _ready(pod: Pod, status: PodStatus, containers_ready: PodCondition) -> PodCondition:
     if containers_ready.status != "True":
         return _condition("Ready", good=False, reason=containers_ready.reason, message=containers_ready.message)
-    found = {each.type: each.status for each in status.conditions}
+    conditions = {each.type: each.status for each in status.conditions}
     missing = []
     for gate in pod.spec.readiness_gates:
         name = gate.condition_type
-        if name not in found:
+        if name not in conditions:
             missing.append(f'corresponding condition of pod readiness gate "{name}" does not exist.')
-        elif found[name] != "True":
-            missing.append(f'the status of pod readiness gate "{name}" is not "True", but {found[name]}')
+        elif conditions[name] != "True":
+            missing.append(f'the status of pod readiness gate "{name}" is not "True", but {conditions[name]}')
     if missing:
         return _condition("Ready", good=False, reason="ReadinessGatesNotReady", message=", ".join(missing))
     return _condition("Ready", good=True)

@@ -24,16 +24,16 @@ def processes_of(pod: Pod, container: AnyContainer) -> tuple[Process, ...]:
     """
     running = {each.name for each in all_statuses(pod.status) if each.state.running is not None}
     shown: list[AnyContainer] = []
-    found: list[Process] = []
+    processes: list[Process] = []
     if pod.spec.share_process_namespace:
-        found.append(Process(1, "/pause", 65535))
+        processes.append(Process(1, "/pause", 65535))
         shown = [each for each in all_containers(pod.spec) if each.name in running and each.name != container.name]
     elif isinstance(container, EphemeralContainer) and container.target_container_name:
         shown = [each for each in all_containers(pod.spec) if each.name == container.target_container_name]
     for each in (*shown[:_MOST], container):
-        number = 1 + _STEP * len(found)
-        found.append(Process(number, _command(each), identity_of(pod, each).user))
-    return tuple(found)
+        number = 1 + _STEP * len(processes)
+        processes.append(Process(number, _command(each), identity_of(pod, each).user))
+    return tuple(processes)
 
 
 def _command(container: AnyContainer) -> str:

@@ -64,13 +64,13 @@ def missing_sources(pod: Pod, find: Find) -> dict[Source, set[str]]:
     """Return the missing ConfigMaps and Secrets without which a pod does not start, with the keys that it
     references.
     """
-    wanted = [each for volume in pod.spec.volumes for each in _volume_references(volume)]
-    wanted += [each for container in all_containers(pod.spec) for each in _variable_references(container)]
-    found: dict[Source, set[str]] = {}
-    for each in wanted:
+    references = [each for volume in pod.spec.volumes for each in _volume_references(volume)]
+    references += [each for container in all_containers(pod.spec) for each in _variable_references(container)]
+    missing: dict[Source, set[str]] = {}
+    for each in references:
         if not each.optional and find(each.source) is None:
-            found.setdefault(each.source, set()).update(each.keys)
-    return found
+            missing.setdefault(each.source, set()).update(each.keys)
+    return missing
 
 
 def config_error(container: AnyContainer, namespace: str, find: Find) -> str:

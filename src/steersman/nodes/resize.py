@@ -64,8 +64,8 @@ def resize(pod: Pod, status: PodStatus, capacity: NodeCapacity | None, now: str)
     if lacking is not None:
         before = conditions.get(PENDING)
         _put(status, PENDING, _condition(PENDING, "Deferred", lacking, generation, now, before))
-        told = before is not None and before.reason == "Deferred" and before.observed_generation == generation
-        event = None if told else ("Warning", "ResizeDeferred", _message("Pod resize Deferred", pod, lacking))
+        is_reported = before is not None and before.reason == "Deferred" and before.observed_generation == generation
+        event = None if is_reported else ("Warning", "ResizeDeferred", _message("Pod resize Deferred", pod, lacking))
         return ResizeStep(event, retry_after=_AGAIN)
     _put(status, PENDING, None)
     _put(status, IN_PROGRESS, _condition(IN_PROGRESS, "", "", generation, now, None))
@@ -101,12 +101,12 @@ def put_pod_resources(pod: Pod, status: PodStatus) -> None:
 
 def _changed(pod: Pod, status: PodStatus) -> list[tuple[Container, ContainerStatus]]:
     """Return the running containers whose resources differ from the spec."""
-    found = []
+    changed = []
     for container, each in _running(pod, status):
         has, wants = each.resources or ResourceRequirements(), container.resources
         if not (_same(has.requests, wants.requests) and _same(has.limits, wants.limits)):
-            found.append((container, each))
-    return found
+            changed.append((container, each))
+    return changed
 
 
 def _running(pod: Pod, status: PodStatus) -> Iterator[tuple[Container, ContainerStatus]]:

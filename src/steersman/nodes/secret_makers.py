@@ -44,19 +44,19 @@ async def create_secrets(client_of: ClientOf, pod: Pod, variables_of: VariablesO
     ended = {each.name for each in all_statuses(pod.status) if each.state.terminated is not None}
     namespace = pod.metadata.namespace
     client = client_of(namespace, pod.spec.service_account_name or "default")
-    found: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for container, make in makers[:_MOST_CONTAINERS]:
-        found[container.name] = ""
+        messages[container.name] = ""
         if container.name in ended:
             continue
         try:
             words = await offloaded_command_of(container, await variables_of(container))
             await make(client, namespace, words)
         except StatusError as error:
-            found[container.name] = error.message
+            messages[container.name] = error.message
         except ValueError as error:
-            found[container.name] = str(error)
-    return found
+            messages[container.name] = str(error)
+    return messages
 
 
 def _maker_of(container: AnyContainer) -> _Make | None:

@@ -43,13 +43,13 @@ class Shares:
 
     def for_namespace(self, namespace: str) -> Share:
         """Return the share of a namespace."""
-        found = self._shares.get(namespace)
-        if found is None:
+        share = self._shares.get(namespace)
+        if share is None:
             if len(self._shares) >= self._most:
                 self._shares = {name: each for name, each in self._shares.items() if not each.is_unused}
                 self._most = max(_FEW, 2 * len(self._shares))
-            found = self._shares[namespace] = Share(self)
-        return found
+            share = self._shares[namespace] = Share(self)
+        return share
 
     def charge(self, seconds: float) -> None:
         """Count seconds that a program has run in this iteration of the event loop."""

@@ -36,6 +36,7 @@ from steersman.machinery.values.conditions import time_condition
 from steersman.nodes.admission import Allocated
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.images import size_of
+from steersman.nodes.pod_ranges import FURTHER, PodRanges, range_of
 from steersman.nodes.rehearsal import Unknown
 
 LEASES_NAMESPACE: Final = "kube-node-lease"
@@ -53,6 +54,10 @@ CAPACITY: Final[Mapping[str, str]] = MappingProxyType(
         "pods": "110",
     }
 )
+_FIRST_POD: Final = 2
+"""First address for pods within a range."""
+_OF_RANGE: Final = 253
+"""Number of addresses for pods in a range."""
 _MOST_IMAGES: Final = 1000
 _MOST_REPORTED_IMAGES: Final = 50
 GOOD: Final = (
@@ -144,6 +149,7 @@ class SimulatedNode:
         size = 24
         if pods.num_addresses >> 8 <= number:
             raise ValueError(f"{pods} has no range for node {number}")
+        self._network: Final = pods
         self.pod_cidr: Final = IPv4Network((int(pods.network_address) + (number << (32 - size)), size))
         self.uid = ""
         self.started_at: float = times.unix_now()
@@ -160,6 +166,10 @@ class SimulatedNode:
         self.pressure: tuple[str, ...] = ()
         """Types of its pressure conditions that are true."""
         self.allocated: Final = Allocated()
+        self.further_ranges: PodRanges[SimulatedNode] | None = None
+        """Allocator of ranges for more pods than the node's own range has addresses."""
+        self._ranges = [int(self.pod_cidr.network_address) >> 8]
+        """Numbers of the node's ranges of pod addresses; the own one comes first."""
         self.outside: dict[str, SimulatedNode] = {}
         """Nodes by the addresses of their pods that are not in their ranges; all nodes share it."""
         self._addresses: dict[Key, str] = {}
@@ -167,21 +177,34 @@ class SimulatedNode:
         self._next = 0
 
     def address_of(self, pod: Key, known: str) -> str:
-        """Return the address of a pod, after reserving it: `known` if the pod has one already, otherwise a free one."""
+        """Return the address of a pod, after reserving it: `known` if the pod has one of this node already, otherwise a
+        free one.
+        """
         found = self._addresses.get(pod)
         if found is None:
-            found = known or self._free()
+            is_outside = self._is_of_another_network(known)
+            kept = (is_outside or self._is_own(known)) and self._taken.get(known, pod) == pod
+            found = known if kept else self._free()
             self._addresses[pod] = found
             self._taken[found] = pod
-            if known and not self._is_in_range(known):
+            if kept and is_outside:
                 self.outside[known] = self
         return found
 
-    def _is_in_range(self, address: str) -> bool:
+    def _is_own(self, address: str) -> bool:
+        """Return True if an address is in a range of the node, or in a further range that it can have."""
+        number = range_of(address)
+        if number is not None and number not in self._ranges and self.further_ranges is not None:
+            self._add_range(self.further_ranges.keep(self, address))
+        return number in self._ranges
+
+    def _is_of_another_network(self, address: str) -> bool:
+        """Return True if an address is in no network of simulated pods, such as that of an imported pod."""
         try:
-            return IPv4Address(address) in self.pod_cidr
+            found = IPv4Address(address)
         except AddressValueError:
-            return False
+            return bool(address)
+        return found not in self._network and found not in FURTHER
 
     def release(self, pod: Key) -> None:
         """Free the address of a pod."""
@@ -209,14 +232,28 @@ class SimulatedNode:
         return self._taken.get(address)
 
     def _free(self) -> str:
-        """Return the next free address. If none is free, which the capacity prevents, return one that is in use."""
-        first, size = int(self.pod_cidr.network_address) + 2, self.pod_cidr.num_addresses - 3
-        for _ in range(size):
-            candidate = str(IPv4Address(first + self._next % size))
-            self._next += 1
-            if candidate not in self._taken:
-                return candidate
-        return str(IPv4Address(first + self._next % size))
+        """Return the next free address, of a further range if none is free. If there is no further range, return an
+        address that is in use.
+        """
+        if len(self._taken) < len(self._ranges) * _OF_RANGE:
+            for _ in range(len(self._ranges) * _OF_RANGE):
+                candidate = self._candidate()
+                if candidate not in self._taken:
+                    return candidate
+        if self.further_ranges is not None:
+            self._add_range(self.further_ranges.add(self))
+        return self._candidate()
+
+    def _candidate(self) -> str:
+        """Return the address whose turn it is."""
+        index = self._next % (len(self._ranges) * _OF_RANGE)
+        self._next = index + 1
+        return str(IPv4Address((self._ranges[index // _OF_RANGE] << 8) + _FIRST_POD + index % _OF_RANGE))
+
+    def _add_range(self, number: int | None) -> None:
+        if number is not None:
+            self._next = len(self._ranges) * _OF_RANGE
+            self._ranges.append(number)
 
     @cached_property
     def _machine_id(self) -> str:

@@ -67,32 +67,32 @@ class Sources:
     def wait_for(self, pod: Key, sources: Iterable[Source]) -> None:
         """Replace the ConfigMaps and Secrets that a pod waits for."""
         namespace, _ = pod
-        wanted, before = set(sources), self._waits_for.pop(pod, set())
-        for each in before - wanted:
+        current, before = set(sources), self._waits_for.pop(pod, set())
+        for each in before - current:
             waiting = self._waiting[(namespace, each)]
             waiting.discard(pod)
             if not waiting:
                 del self._waiting[(namespace, each)]
-        for each in wanted - before:
+        for each in current - before:
             self._waiting.setdefault((namespace, each), set()).add(pod)
-        if wanted:
-            self._waits_for[pod] = wanted
+        if current:
+            self._waits_for[pod] = current
 
     def keys(self, namespace: str, source: Source) -> Keys | None:
         """Return the keys of a ConfigMap or Secret from the cache; None if it is not there."""
-        found: ConfigMap | Secret | None
+        source_object: ConfigMap | Secret | None
         if source.kind == SECRET:
-            found = self._secrets.get(namespace, source.name)
+            source_object = self._secrets.get(namespace, source.name)
         else:
-            found = self._config_maps.get(namespace, source.name)
-        return None if found is None else _keys_of(found)
+            source_object = self._config_maps.get(namespace, source.name)
+        return None if source_object is None else _keys_of(source_object)
 
     async def _asked(self, namespace: str, source: Source) -> Keys | None:
         if not source.name or len(source.name) > MOST_NAME:
             return None
         resource: APIResource[Any] = SECRETS if source.kind == SECRET else CONFIG_MAPS
-        found: ConfigMap | Secret | None = await self._client.find(resource, source.name, namespace)
-        return None if found is None else _keys_of(found)
+        source_object: ConfigMap | Secret | None = await self._client.find(resource, source.name, namespace)
+        return None if source_object is None else _keys_of(source_object)
 
 
 def _keys_of(found: ConfigMap | Secret) -> Keys:

@@ -39,22 +39,22 @@ def file_systems(pod: Pod, container: AnyContainer) -> dict[str, str]:
 
 def modes(pod: Pod, container: AnyContainer, paths: Collection[str]) -> dict[str, int]:
     """Return the permission bits of those of `paths` that are in the container's volumes, and of emptyDir folders."""
-    found: dict[str, int] = {}
+    modes: dict[str, int] = {}
     security = pod.spec.security_context
     group = security.fs_group if security is not None else None
     user = security.run_as_user if security is not None else None
     for mount, volume in _mounted(pod, container):
         at = mount.mount_path.rstrip("/")
         if volume.empty_dir is not None:
-            found[at or "/"] = _EMPTY_DIR
+            modes[at or "/"] = _EMPTY_DIR
         if not _has_contents(volume):
             continue
         default, special = _modes_of(volume, is_owned=group is not None or user is not None)
         for path in paths:
             if path == at or path.startswith(f"{at}/"):
                 inside = posixpath.join(mount.sub_path, path[len(at) + 1 :]).rstrip("/")
-                found[path] = special.get(inside, default) | (_GROUP_READS if group is not None else 0)
-    return found
+                modes[path] = special.get(inside, default) | (_GROUP_READS if group is not None else 0)
+    return modes
 
 
 def _mounted(pod: Pod, container: AnyContainer) -> Iterator[tuple[VolumeMount, Volume]]:

@@ -33,8 +33,8 @@ def place_of(pod: Pod, volume: Volume, volume_of: VolumeOf) -> VolumePlace | Non
     if volume.nfs is not None:
         return VolumePlace(VolumeKey(SERVER, volume.nfs.server), _relative(volume.nfs.path))
     if claim := claim_name(pod, volume):
-        found = volume_of((pod.metadata.namespace, claim))
-        return None if found is None else _of_persistent(pod, found)
+        stored_volume = volume_of((pod.metadata.namespace, claim))
+        return None if stored_volume is None else _of_persistent(pod, stored_volume)
     return None if _is_read_only(volume) else VolumePlace(of_pod(pod, volume))
 
 
@@ -74,5 +74,5 @@ def _on_node(pod: Pod, path: str) -> VolumePlace:
 
 
 def _relative(path: str) -> str:
-    found = posixpath.normpath(path).strip("/")
-    return "" if found == "." else found
+    relative = posixpath.normpath(path).strip("/")
+    return "" if relative == "." else relative

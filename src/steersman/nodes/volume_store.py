@@ -78,10 +78,10 @@ class VolumeStore:
 
     def files(self, key: VolumeKey) -> VolumeFiles:
         """Return the files of a volume, for reading and writing. An unknown volume is created."""
-        found = self._volumes.get(key)
-        if found is None:
-            found = self._volumes[key] = VolumeFiles(self, key)
-        return found
+        files = self._volumes.get(key)
+        if files is None:
+            files = self._volumes[key] = VolumeFiles(self, key)
+        return files
 
     def has(self, key: VolumeKey) -> bool:
         """Return True if the volume exists."""
@@ -93,10 +93,10 @@ class VolumeStore:
 
     def drop(self, key: VolumeKey) -> None:
         """Delete a volume with its files."""
-        found = self._volumes.pop(key, None)
-        if found is not None:
-            found.clear()
-            found.is_gone = True
+        files = self._volumes.pop(key, None)
+        if files is not None:
+            files.clear()
+            files.is_gone = True
 
     def __len__(self) -> int:
         return len(self._volumes)

@@ -89,10 +89,10 @@ class NodeVolumes:
         """
         key = key_of(pod)
         claims = self._follow(pod)
-        found = [self.volume_of(claim) for claim in claims]
+        volumes = [self.volume_of(claim) for claim in claims]
         names = {
             unique_name(volume.spec.csi)
-            for volume in found
+            for volume in volumes
             if volume is not None
             and volume.spec.csi is not None
             and is_attached_first(self._drivers.get("", volume.spec.csi.driver))
@@ -100,7 +100,7 @@ class NodeVolumes:
         await self._use(key, node, names)
         known = self._node_objects.get("", node)
         attached = set() if known is None else {each.name for each in known.status.volumes_attached}
-        if None in found or not names <= attached:
+        if None in volumes or not names <= attached:
             self._waiting.setdefault(node, set()).add(key)
             return None
         self._waiting.get(node, set()).discard(key)
@@ -163,13 +163,13 @@ class NodeVolumes:
         """
         async with self._write_locks.setdefault(node, asyncio.Lock()):
             known = self._node_objects.get("", node)
-            wanted = sorted(self._in_use.get(node, ()))
-            if known is None or self._written.get(node, sorted(known.status.volumes_in_use)) == wanted:
+            volumes_in_use = sorted(self._in_use.get(node, ()))
+            if known is None or self._written.get(node, sorted(known.status.volumes_in_use)) == volumes_in_use:
                 return
-            patch = {"status": {"volumesInUse": wanted or None}}
+            patch = {"status": {"volumesInUse": volumes_in_use or None}}
             with ignoring(is_not_found):
                 await self._client.patch_without_result(NODES, node, "", patch, subresource="status")
-                self._written[node] = wanted
+                self._written[node] = volumes_in_use
 
     async def _resized(self, key: Key) -> str:
         """Expand the file system of a claim's volume, if the node has to, and return the volume's name;

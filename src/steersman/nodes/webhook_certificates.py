@@ -49,15 +49,15 @@ def _flags(words: list[str]) -> tuple[str, dict[str, str]]:
 
     A flag's value follows after `=`, or as the next word; a boolean flag alone is true.
     """
-    command, found = "", dict[str, str]()
+    command, flags = "", dict[str, str]()
     rest = iter(words)
     for word in rest:
         if word.startswith("-"):
             name, equals, value = word.lstrip("-").partition("=")
-            found[name] = value if equals else "true" if name in _BOOLEAN_FLAGS else next(rest, "")
+            flags[name] = value if equals else "true" if name in _BOOLEAN_FLAGS else next(rest, "")
         elif word in _COMMANDS:
             command = command or word
-    return command, found
+    return command, flags
 
 
 async def _create(client: Client, flags: Mapping[str, str]) -> None:
@@ -104,9 +104,9 @@ async def _patch(client: Client, flags: Mapping[str, str]) -> None:
     if not authority:
         raise ValueError("got secret, but it did not contain a 'ca' key")
     if api_service:
-        found = await client.get(API_SERVICES, api_service)
-        found.spec.ca_bundle, found.spec.insecure_skip_tls_verify = authority, False
-        await client.update(API_SERVICES, found)
+        stored = await client.get(API_SERVICES, api_service)
+        stored.spec.ca_bundle, stored.spec.insecure_skip_tls_verify = authority, False
+        await client.update(API_SERVICES, stored)
     if name and "validating" in kinds:
         validating = await client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, name)
         for each in validating.webhooks:

@@ -52,13 +52,13 @@ def _extensions(tree: Tree) -> Tree:
 
 def _path(item: Tree) -> Tree:
     give_way()
-    found = _extensions(item)
+    extensions = _extensions(item)
     for verb, operation in _members({"of": item}, "of"):
         if verb in _VERBS:
-            found[verb] = _operation(operation)
+            extensions[verb] = _operation(operation)
     if parameters := [_parameter(each) for each in _items(item, "parameters")]:
-        found["parameters"] = parameters
-    return found
+        extensions["parameters"] = parameters
+    return extensions
 
 
 def _operation(operation: Tree) -> Tree:

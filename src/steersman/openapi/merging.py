@@ -57,7 +57,7 @@ def _encoded(members: Tree, renames: Mapping[str, str], prefix: str) -> dict[str
 
 def _renames(taken: Mapping[str, bytes], members: Tree, *, modulo_kind: bool) -> dict[str, str]:
     """Return new names for the members that differ from present members of the same name."""
-    found: dict[str, str] = {}
+    renames: dict[str, str] = {}
     used = set(taken)
     for name in sorted(members):
         give_way()
@@ -68,9 +68,9 @@ def _renames(taken: Mapping[str, bytes], members: Tree, *, modulo_kind: bool) ->
             if new in taken and _is_same(taken[new], members[name], modulo_kind=modulo_kind):
                 break
             number += 1
-        found[name] = new
+        renames[name] = new
         used.add(new)
-    return found
+    return renames
 
 
 def _is_same(one: bytes, other: Any, *, modulo_kind: bool) -> bool:

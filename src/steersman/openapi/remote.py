@@ -19,9 +19,9 @@ class RemoteDocument:
 
     def build(self) -> Tree:
         """Decode the document."""
-        found = decode_plain(self.data)
-        assert isinstance(found, dict)
-        return found
+        plain = decode_plain(self.data)
+        assert isinstance(plain, dict)
+        return plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,20 +175,20 @@ class PublishedSchemas:
 
 def _own_members(source: Mapping[str, Any]) -> Schema:
     """Return the members that are not schemas."""
-    found: Schema = {}
+    own_members: Schema = {}
     for name in _IF_NOT_EMPTY:
         if value := source.get(name):
-            found[name] = _as_go_prints(value)
+            own_members[name] = _as_go_prints(value)
     if (example := source.get("example")) not in _EMPTY:
-        found["example"] = _as_go_prints(example)
+        own_members["example"] = _as_go_prints(example)
     for name in _IF_GIVEN:
         if (value := source.get(name)) is not None:
-            found[name] = _as_go_prints(value)
+            own_members[name] = _as_go_prints(value)
     if (documentation := source.get("externalDocs")) is not None:
-        found["externalDocs"] = {name: text for name, text in documentation.items() if text}
+        own_members["externalDocs"] = {name: text for name, text in documentation.items() if text}
     if rules := source.get(_RULES):
-        found[_RULES] = [_rule(each) for each in rules]
-    return found
+        own_members[_RULES] = [_rule(each) for each in rules]
+    return own_members
 
 
 def _rule(declared: Mapping[str, Any]) -> dict[str, Any]:

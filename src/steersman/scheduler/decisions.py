@@ -199,10 +199,10 @@ def _decision(unplaced: NoPlacement, reason: str) -> Decision:
 def _rejections(unplaced: NoPlacement) -> tuple[RejectedNodes, ...]:
     if unplaced.diagnosis is None:
         return ()
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for plugin, reason, nodes in unplaced.diagnosis.reasons():
-        found[plugin, reason] += nodes
-    most = sorted(found.items(), key=lambda each: (-each[1], each[0]))[:_MOST_REASONS]
+        counts[plugin, reason] += nodes
+    most = sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:_MOST_REASONS]
     return tuple(RejectedNodes(plugin, _cut(reason, _LONGEST_REASON), nodes) for (plugin, reason), nodes in most)
 
 

@@ -60,11 +60,11 @@ class Correlated:
             return below[number]
         before = self._old_item(new[number])
         if before is None or node.items is None:
-            found = None
+            correlated = None
         else:
-            found = Correlated(new[number], before, node.items)
-        below[number] = found
-        return found
+            correlated = Correlated(new[number], before, node.items)
+        below[number] = correlated
+        return correlated
 
     def _old_item(self, item: Any) -> Any:
         if self._keyed is None:

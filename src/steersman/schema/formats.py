@@ -64,8 +64,8 @@ def is_datetime(text: str) -> bool:
     parts = text.replace("T", "t").split("t", 2)
     if len(text) < 4 or len(parts) < 2 or not is_date(parts[0]):
         return False
-    found = _TIME.fullmatch(parts[1].replace("Z", "z"))
-    return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+    match = _TIME.fullmatch(parts[1].replace("Z", "z"))
+    return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
 def is_duration(text: str) -> bool:

@@ -148,13 +148,13 @@ class _Parser:
         begin = self.at + 1
         depth, at, text = 0, self.at, self._text
         while True:
-            found = _COMMENT_PART.search(text, at)
-            if found is None:
+            match = _COMMENT_PART.search(text, at)
+            if match is None:
                 raise _Malformed
-            at = found.end()
-            if found[0] == "(":
+            at = match.end()
+            if match[0] == "(":
                 depth += 1
-            elif found[0] == ")":
+            elif match[0] == ")":
                 depth -= 1
                 if not depth:
                     break

@@ -33,8 +33,8 @@ def matches(pattern: str, text: str) -> bool:
     # nearly always there is no match, but the fast way also finds none if its memory does not suffice
     from steersman.cel.regular import compiled
 
-    found: Any = compiled(pattern).search(text.encode())
-    return found is not None
+    match: Any = compiled(pattern).search(text.encode())
+    return match is not None
 
 
 def pattern_error(pattern: str) -> str:

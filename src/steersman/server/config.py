@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # spares the import: a server behind no proxy does not need i
     from steersman.audit.trail import Auditor
     from steersman.authentication.request_header import HeaderRemover
     from steersman.endpoints.filters.priority_and_fairness import StoredObjects
+    from steersman.faults.fault_set import FaultSet
     from steersman.flowcontrol.fairness import Fairness
 
 _MIB = 1024 * 1024
@@ -41,7 +42,7 @@ class Config:
     `external_host` is the name or address by which others reach the server, by default `bind_address`. If `fairness` is
     given, it limits concurrent requests, and `stored_objects` returns the sizes of lists; otherwise
     `max_requests_in_flight` and `max_mutating_requests_in_flight` are the limits. `records_origins` is True if storage
-    keeps the origins of writes.
+    keeps the origins of writes. `faults` happen to requests, if there are any.
     """
 
     authenticator: Authenticator
@@ -70,6 +71,7 @@ class Config:
     shutdown_timeout: float = 60.0
     log_requests: bool = False
     observe: Observe | None = None
+    faults: FaultSet | None = None
     records_origins: bool = False
     profiling: bool = True
     mapper: RESTMapper | None = None
@@ -118,6 +120,7 @@ class CompletedConfig(Struct, frozen=True, kw_only=True):
     shutdown_timeout: float
     log_requests: bool
     observe: Observe | None
+    faults: FaultSet | None
     records_origins: bool
     profiling: bool
     mapper: RESTMapper

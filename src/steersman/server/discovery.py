@@ -99,15 +99,15 @@ class Discovery:
 
     def _handlers(self, name: str) -> dict[str, PathHandler]:
         group = self._catalogue.group(name)
-        found: dict[str, PathHandler] = {}
+        handlers: dict[str, PathHandler] = {}
         if group is not None:
-            found |= {
+            handlers |= {
                 root_of(name, version): self._compressing(partial(self._answer_version, name, version))
                 for version in group.versions
             }
         if name and self._catalogue.listed_group(name) is not None:
-            found[f"/apis/{name}"] = partial(self._answer_group, name)
-        return found
+            handlers[f"/apis/{name}"] = partial(self._answer_group, name)
+        return handlers
 
     def _compressing(self, handler: PathHandler) -> PathHandler:
         """Return a handler that compresses large answers for clients that accept it: there may be many groups."""

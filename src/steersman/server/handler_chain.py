@@ -13,6 +13,7 @@ from steersman.endpoints.filters.authentication import with_authentication
 from steersman.endpoints.filters.authorization import with_authorization
 from steersman.endpoints.filters.consistency import ConsistencyWait, with_consistency_wait
 from steersman.endpoints.filters.cors import with_cors
+from steersman.endpoints.filters.faults import with_faults
 from steersman.endpoints.filters.goaway import with_probabilistic_goaway
 from steersman.endpoints.filters.hsts import with_hsts
 from steersman.endpoints.filters.http_logging import with_http_logging
@@ -60,6 +61,7 @@ def layers(
         ("priorityandfairness" if config.fairness is not None else "maxinflight", _with_seats(config)),
         ("authorization", with_authorization(config.authorizer, metrics, arrival)),
         ("origin", with_origin if config.records_origins else None),
+        ("faults", with_faults(config.faults) if config.faults is not None else None),
     )
     return tuple(Layer(name, each) for name, each in given if each is not None)
 
@@ -70,7 +72,7 @@ def plain(stack: tuple[Layer, ...]) -> tuple[Filter, ...]:
 
 
 _QUICK: Final = frozenset(
-    {"logging", "observation", "retryafter", "hsts", "goaway", "lifetime", "cors", "audit", "origin"}
+    {"logging", "observation", "retryafter", "hsts", "goaway", "lifetime", "cors", "audit", "origin", "faults"}
 )
 """Filters without a step of their own: their time belongs to the step before."""
 

@@ -2,7 +2,7 @@
 
 - `GET /debug/requests` lists the kept requests, the oldest first.
 - `GET /debug/requests?watch=true` streams a JSON line for each request at its end.
-- `GET /debug/requests/ID` returns one request with its steps.
+- `GET /debug/requests/ID` returns one request with its steps, and with the RBAC rule that allowed it.
 
 Filters are `user`, `verb`, `resource` (or `resource/subresource`), `namespace`, `userAgent` (a part of it), `code` (such as
 404 or 4xx), `slow` (a duration such as 50ms) and `failed=true`.
@@ -13,16 +13,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
 
-from steersman.endpoints.query import Query
+from steersman.api.rbac.v1 import PolicyRule
+from steersman.authorization.attributes import Attributes
+from steersman.endpoints.answered import AnsweredRequest
+from steersman.endpoints.query import Query, checked_flag
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import JSON_TYPE, error_response, method_not_allowed
+from steersman.machinery.codec.serializer import encode_in_order, to_plain
 from steersman.machinery.errors.status import StatusError, bad_request, too_many_requests
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
@@ -30,7 +34,7 @@ from steersman.net.message import BodyWriter, Response
 from steersman.server.request_traces import PATH, RequestTraces, leave_out
 from steersman.server.server import Server
 from steersman.tracing.documents import document, summary
-from steersman.tracing.trace import Trace
+from steersman.tracing.trace import Trace, cut
 from steersman.work.yielding import run_in_slices
 
 MOST_UNREAD: Final = 1 << 20
@@ -48,19 +52,24 @@ MOST_STREAMS: Final = 16
 _LONGEST: Final = 64
 """Most characters of a duration or a code."""
 
+_AUTHORIZATION: Final = "authorization"
 _ENCODER: Final = msgspec.json.Encoder()
 
 Matches = Callable[[dict[str, Any]], bool]
 """Condition about the summary of a request."""
 
 
-def install_request_paths(server: Server, traces: RequestTraces, worker: str = "") -> None:
+RuleBehind = Callable[[Attributes, str], Awaitable[tuple[int, PolicyRule] | None]]
+"""Function that returns the rule, and its position in its role, for which a request was allowed with a reason."""
+
+
+def install_request_paths(server: Server, traces: RequestTraces, rule_behind: RuleBehind, worker: str = "") -> None:
     """Add the paths, which the index does not list. Raises ValueError if a path is taken.
 
     `worker` tells which of several processes this one is, as in "2 of 4"; each has its own requests.
     """
     server.add_path(PATH, partial(_of_worker, worker, partial(_requests, server, traces)), listed=False)
-    server.add_prefix(f"{PATH}/", partial(_of_worker, worker, partial(_one, traces)))
+    server.add_prefix(f"{PATH}/", partial(_of_worker, worker, partial(_one, traces, rule_behind)))
 
 
 async def _of_worker(worker: str, handle: Handler, request: Request) -> Response:
@@ -76,9 +85,10 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
     try:
         _check_method(request)
         matches = matcher(request.query)
+        streams = checked_flag("watch", request.query.get("watch"))
     except StatusError as error:
         return error_response(request, error)
-    if request.query.get("watch") not in ("true", "1"):
+    if not streams:
         found = [each for each in map(summary, traces.recent()) if matches(each)]
         return Response(200, [JSON_TYPE], _line({"requests": found}))
     if traces.subscriber_count >= MOST_STREAMS:
@@ -86,7 +96,7 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
     return Response(200, [JSON_TYPE], RequestStream(server, traces, matches))
 
 
-async def _one(traces: RequestTraces, request: Request) -> Response:
+async def _one(traces: RequestTraces, rule_behind: RuleBehind, request: Request) -> Response:
     # clients choose their audit IDs, which a path has escaped
     wanted = unquote(request.path.removeprefix(f"{PATH}/"))
     try:
@@ -95,7 +105,22 @@ async def _one(traces: RequestTraces, request: Request) -> Response:
             raise StatusError(404, "NotFound", f"no request {wanted[:_LONGEST]!r} is kept")
     except StatusError as error:
         return error_response(request, error)
-    return Response(200, [JSON_TYPE], _line(document(found)))
+    shown = document(found)
+    if isinstance(found.answered, AnsweredRequest):
+        await _add_rule(found.answered, rule_behind, shown["steps"])
+    return Response(200, [JSON_TYPE], _line(shown))
+
+
+async def _add_rule(answered: AnsweredRequest, rule_behind: RuleBehind, steps: list[dict[str, Any]]) -> None:
+    """Add the RBAC rule that allowed a request, as the role has it now, to the attributes of the authorization."""
+    step = next((each for each in steps if each["name"] == _AUTHORIZATION), None)
+    verdict, attributes = answered.verdict, answered.attributes
+    if step is None or verdict is None or attributes is None or not verdict.allowed:
+        return
+    found = await rule_behind(attributes, verdict.reason)
+    if found is not None:
+        number, rule = found
+        step["attributes"]["rule"] = cut(f"rules[{number}]: {encode_in_order(to_plain(rule)).decode()}")
 
 
 def _check_method(request: Request) -> None:
@@ -193,7 +218,7 @@ def matcher(query: Query) -> Matches:
         given.append(_of_code(wanted))
     if wanted := query.get("slow", ""):
         given.append(partial(_takes, _seconds(wanted)))
-    if query.get("failed") in ("true", "1"):
+    if checked_flag("failed", query.get("failed")):
         given.append(_failed)
     return (lambda found: all(each(found) for each in given)) if given else _every
 

@@ -254,7 +254,7 @@ class Server:
         stack = layers(self.config, self.lifecycle, self.requests, self.consistency_wait)
         filters, self.traces.filters = traced(stack)
         chains = Chains(chain(plain(stack), self.handle), chain(filters, self.handle))
-        endings = Endings(self.traces, self.config.fairness)
+        endings = Endings(self.traces)
         self._handler = _front(chains, self.traces, endings, self.config.threads)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Final
 
 from steersman.server.exported_spans import ExportedSpan, exported_spans
@@ -10,6 +11,10 @@ from steersman.tracing.trace import Trace
 from steersman.work.extras import require
 
 DEFAULT_ENDPOINT: Final = "localhost:4317"
+LAST_SECONDS: Final = 5.0
+"""Seconds for the last spans at the end of the server: a collector that hangs does not hold it up."""
+_CHANNEL: Final = (("grpc.max_receive_message_length", 64 << 10), ("grpc.http2.bdp_probe", 0))
+"""Options of the connection: collectors answer with a few bytes, and more is not taken into memory."""
 _FEATURE: Final = "exported traces"
 _SDK: Final = "opentelemetry-sdk"
 _EXPORTER: Final = "opentelemetry-exporter-otlp-proto-grpc"
@@ -41,8 +46,10 @@ class TraceExport:
         self._event: Final = sdk.Event
         self._scope: Final = scope.InstrumentationScope
         self._resource: Final = resources.Resource({"service.name": "apiserver", "service.instance.id": instance})
-        exporter = otlp.OTLPSpanExporter(endpoint=endpoint or DEFAULT_ENDPOINT, insecure=True)
-        self._processor: Final = export.BatchSpanProcessor(exporter)
+        self._exporter: Final = otlp.OTLPSpanExporter(
+            endpoint=endpoint or DEFAULT_ENDPOINT, insecure=True, channel_options=_CHANNEL
+        )
+        self._processor: Final = export.BatchSpanProcessor(self._exporter)
 
     def wants(self, trace: Trace) -> bool:
         """Draw the trace ids of a request; return True if a span of it may be sampled."""
@@ -55,8 +62,13 @@ class TraceExport:
             self._processor.on_end(self._span(each))
 
     def close(self) -> None:
-        """Export what is queued, and end the thread; waits for the collector, up to the exporter's time limit."""
-        self._processor.shutdown()
+        """Export what is queued, and end the thread; waits LAST_SECONDS for the collector."""
+        end = threading.Timer(LAST_SECONDS, self._exporter.shutdown)
+        end.start()
+        try:
+            self._processor.shutdown()
+        finally:
+            end.cancel()
 
     def _context(self, trace_id: int, span_id: int, state: str, *, sampled: bool, remote: bool) -> Any:
         api = self._api

@@ -4,12 +4,14 @@ They respond as adapters of monitoring systems do (sigs.k8s.io/custom-metrics-ap
 
 A custom metric of an object is its annotation `metrics.simulation.steersman.dev/NAME`. External metrics of a namespace
 are in its ConfigMap `external-metrics`. Each line of a value is an amount, optionally after labels:
-`queue=mail,zone=a 30`.
+`queue=mail,zone=a 30`, or an expression after `=` (`queue=mail = curves.mail`). Further metrics are in the
+configuration of the cluster (`nodes.load`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from steersman.api.core.v1 import ObjectReference
@@ -46,6 +48,8 @@ from steersman.machinery.selectors.labels import Selector, SelectorError
 from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, canonical
 from steersman.net.message import Response
+from steersman.nodes.load import Load
+from steersman.work.offloading import offload
 
 ANNOTATION: Final = "metrics.simulation.steersman.dev/"
 CONFIG_MAP: Final = "external-metrics"
@@ -75,9 +79,10 @@ class ConfiguredMetrics:
     `client` may read everything, as the request user was authorized before.
     """
 
-    def __init__(self, client: Client, catalogue: Catalogue) -> None:
+    def __init__(self, client: Client, catalogue: Catalogue, load: Load) -> None:
         self._client = client
         self._catalogue = catalogue
+        self._load = load
 
     async def custom(self, request: Request) -> Response:
         """Respond to a request below /apis/custom.metrics.k8s.io."""
@@ -97,7 +102,11 @@ class ConfiguredMetrics:
         found: list[MetricValue] = []
         if _selector(request, "metricLabelSelector").matches({}):  # the values have no labels
             async for obj in self._objects(resource, subject, selector):
-                value = _amount(obj.metadata.annotations.get(ANNOTATION + subject.metric, ""))
+                said = obj.metadata.annotations.get(ANNOTATION + subject.metric, "")
+                value = _amount(said)
+                if value is None:
+                    custom = self._load.custom
+                    value = await offload(custom, subject.resource, subject.metric, obj.metadata, said)
                 if value is not None:
                     found.append(_value_of(resource, obj, subject.metric, value))
         if not found:
@@ -133,14 +142,20 @@ class ConfiguredMetrics:
         found = await self._client.find(CONFIG_MAPS, CONFIG_MAP, namespace)
         data = {} if found is None else found.data
         now = times.now()
+        values = await offload(self._external_values, namespace, metric, data.get(metric, ""))
         items = [
             ExternalMetricValue(metric_name=metric, metric_labels=of, timestamp=now, value=value)
-            for of, value in external_values(data.get(metric, ""))
+            for of, value in values
             if selector.matches(of)
         ]
         return ExternalMetricValueList(
             kind="ExternalMetricValueList", api_version=f"{EXTERNAL_METRICS}/{version}", items=items
         )
+
+    def _external_values(self, namespace: str, metric: str, text: str) -> list[tuple[dict[str, str], str]]:
+        """Return the labels and amount of each value of a metric: of the ConfigMap, then of the configuration."""
+        stored = external_values(text, partial(self._load.external_value, namespace, metric))
+        return [*stored, *self._load.external(namespace, metric)]
 
 
 def subject_of(info: RequestInfo) -> Subject | None:
@@ -155,11 +170,19 @@ def subject_of(info: RequestInfo) -> Subject | None:
     return subject if depth == _DEPTH + (5 if action.namespace else 3) and action.subresource else None
 
 
-def external_values(text: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield the labels and amount of each line of a metric; lines without a valid amount are left out."""
+def external_values(text: str, evaluate: Callable[[str], str | None]) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield the labels and amount of each line of a metric; lines without a valid amount are left out.
+
+    `evaluate` returns the amount of an expression.
+    """
     for line in text.split("\n", _MOST_LINES)[:_MOST_LINES]:
-        words = line.split(" ")
-        named, amount = [each for each in words[:-1] if each], _amount(words[-1])
+        before, separator, expression = f" {line}".partition(" = ")
+        if separator:
+            amount, words = evaluate(expression.strip(" ")), before.split(" ")
+        else:
+            *words, last = line.split(" ")
+            amount = _amount(last)
+        named = [each for each in words if each]
         if amount is None or len(named) > 1:
             continue
         pairs = [each.partition("=") for each in (named[0].split(",") if named else ())]

@@ -27,10 +27,11 @@ from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import format_duration
 from steersman.machinery.values.quantity import BINARY_SI, Quantity, parse
-from steersman.nodes.usage import RESOURCES, Usage, usage_of
+from steersman.nodes.usage import RESOURCES, Usage, Usages
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
+from steersman.work.offloading import offload
 from steersman.work.yielding import time_sliced
 
 WINDOW: Final = 15
@@ -41,13 +42,13 @@ M = TypeVar("M", bound=PodMetrics | NodeMetrics)
 M_co = TypeVar("M_co", bound=PodMetrics | NodeMetrics, covariant=True)
 
 
-def metrics_of_pod(pod: Pod, now: int) -> PodMetrics | None:
+def metrics_of_pod(usages: Usages, pod: Pod, now: int) -> PodMetrics | None:
     """Return the metrics of a pod; None if it does not run, or has run for less than a second.
 
     `now` is in seconds since 1970.
     """
-    usages = usage_of(pod)
-    window = min((now - each.since for each in usages), default=0)
+    parts = usages.of(pod)
+    window = min((now - each.since for each in parts), default=0)
     if window <= 0:
         return None
     metadata = pod.metadata
@@ -55,15 +56,15 @@ def metrics_of_pod(pod: Pod, now: int) -> PodMetrics | None:
         metadata=_metadata(metadata),
         timestamp=times.now(),
         window=_window(window),
-        containers=[ContainerMetrics(name=each.container, usage=_amounts((each,))) for each in usages],
+        containers=[ContainerMetrics(name=each.container, usage=_amounts((each,))) for each in parts],
     )
 
 
-def metrics_of_node(node: Node, pods: Iterable[Pod]) -> NodeMetrics:
+def metrics_of_node(usages: Usages, node: Node, pods: Iterable[Pod]) -> NodeMetrics:
     """Return the metrics of a node, the sum of its pods' usage."""
-    usages = [usage for pod in pods for usage in usage_of(pod)]
+    parts = [usage for pod in pods for usage in usages.of(pod)]
     return NodeMetrics(
-        metadata=_metadata(node.metadata), timestamp=times.now(), window=_window(WINDOW), usage=_amounts(usages)
+        metadata=_metadata(node.metadata), timestamp=times.now(), window=_window(WINDOW), usage=_amounts(parts)
     )
 
 
@@ -112,7 +113,7 @@ class UsageStorage(Generic[M]):
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """Return the metrics of one object; see Getter."""
-        return Encoded(self._kind.body(self._objects.metrics_of(ctx.action.namespace, name)))
+        return Encoded(self._kind.body(await offload(self._objects.metrics_of, ctx.action.namespace, name)))
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """Return the metrics of objects; see Lister. Such lists have no resourceVersion and no pages."""
@@ -120,7 +121,7 @@ class UsageStorage(Generic[M]):
         async for metadata, metrics_of in time_sliced(self._objects.each(ctx.action.namespace)):
             fields = {"metadata.name": metadata.name, "metadata.namespace": metadata.namespace}
             if options.label_selector.matches(metadata.labels) and options.field_selector.matches(fields):
-                metrics = metrics_of()
+                metrics = await offload(metrics_of)
                 if metrics is not None:
                     found.append(Encoded(self._kind.body(metrics)))
         return Listing(found, 0)
@@ -129,15 +130,16 @@ class UsageStorage(Generic[M]):
 class MeasuredPods:
     """Metrics of running pods."""
 
-    def __init__(self, informers: Callable[[], Informers]) -> None:
+    def __init__(self, informers: Callable[[], Informers], usages: Usages) -> None:
         self._informers = informers
+        self._usages = usages
 
     def metrics_of(self, namespace: str, name: str) -> PodMetrics:
         """Return the metrics of one pod. Raises StatusError NotFound, also for a pod that does not run yet."""
         pod = self._informers().for_resource(PODS).get(namespace, name)
         if pod is None:
             raise not_found(GroupResource("", "pods"), name)
-        found = metrics_of_pod(pod, int(times.unix_now()))
+        found = metrics_of_pod(self._usages, pod, int(times.unix_now()))
         if found is None:
             raise not_found(GroupResource(RESOURCE_METRICS, "podmetrics"), f"{namespace}/{name}")
         return found
@@ -146,14 +148,15 @@ class MeasuredPods:
         """Return the metadata of each pod, with a function that returns its metrics, or None if it does not run yet."""
         now = int(times.unix_now())
         pods = self._informers().for_resource(PODS).list(namespace or None)
-        return [(each.metadata, partial(metrics_of_pod, each, now)) for each in pods]
+        return [(each.metadata, partial(metrics_of_pod, self._usages, each, now)) for each in pods]
 
 
 class MeasuredNodes:
     """Metrics of nodes, by the pods that run on them."""
 
-    def __init__(self, informers: Callable[[], Informers]) -> None:
+    def __init__(self, informers: Callable[[], Informers], usages: Usages) -> None:
         self._informers = informers
+        self._usages = usages
 
     def metrics_of(self, namespace: str, name: str) -> NodeMetrics:
         """Return the metrics of one node; the namespace has no meaning. Raises StatusError NotFound."""
@@ -169,7 +172,7 @@ class MeasuredNodes:
     def _of(self, node: Node) -> NodeMetrics:
         pods = self._informers().for_resource(PODS)
         pods.add_index(BY_NODE, by_node)
-        return metrics_of_node(node, pods.indexed(BY_NODE, node.metadata.name))
+        return metrics_of_node(self._usages, node, pods.indexed(BY_NODE, node.metadata.name))
 
 
 def _pod_cell(resource: str) -> Callable[[PodMetrics], str]:

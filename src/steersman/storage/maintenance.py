@@ -38,8 +38,11 @@ def compaction(interval: float, work: Callable[[], Awaitable[object]]) -> Period
     return _periodic("compaction", work, interval)
 
 
-def _periodic(name: str, work: Callable[[], Awaitable[object]], interval: float) -> Periodic:
-    return Periodic(name, work, interval, expected=(StorageUnavailable,), repeats_line_after=_SAID_EVERY)
+def _periodic(
+    name: str, work: Callable[[], Awaitable[object]], interval: float, *, is_simulated: bool = False
+) -> Periodic:
+    expected = (StorageUnavailable,)
+    return Periodic(name, work, interval, expected=expected, repeats_line_after=_SAID_EVERY, is_simulated=is_simulated)
 
 
 class Background:
@@ -61,7 +64,7 @@ class Background:
         if compaction_interval > 0:
             self._periodic.append(compaction(compaction_interval, compact))
         if lease_interval > 0:
-            self._periodic.append(_periodic("lease expiry", expire_leases, lease_interval))
+            self._periodic.append(_periodic("lease expiry", expire_leases, lease_interval, is_simulated=True))
         for each in self._periodic:
             each.start()
 

@@ -48,8 +48,8 @@ class Retention(Struct, frozen=True):
             return cls()
         size, seconds = 0, 0.0
         for each in text.split(",", 2):
-            if found := _SIZE.fullmatch(each):
-                if size or not (size := int(found[1]) << _UNITS[found[2]]):
+            if match := _SIZE.fullmatch(each):
+                if size or not (size := int(match[1]) << _UNITS[match[2]]):
                     raise ValueError(f"{text!r} must have one size above 0 at most")
                 continue
             try:

@@ -150,10 +150,10 @@ class CachedObjects(Generic[T]):
         Raises StatusError 500 if this object cannot be decrypted or decoded, 429 if storage is unavailable.
         """
         try:
-            found = await self.storage.get(key)
-            if found is None:
+            entry = await self.storage.get(key)
+            if entry is None:
                 return None
-            if found.value.startswith(SEALED):
+            if entry.value.startswith(SEALED):
                 raise Unreadable(key, "identity transformer tried to read encrypted data")
         except Unreadable as error:
             raise errors.internal(error.why) from error
@@ -161,7 +161,7 @@ class CachedObjects(Generic[T]):
             raise not_decoded(error) from error
         except StorageUnavailable as error:
             raise not_ready(error) from error
-        return Entry(key, self.kind.present(found.value, found.mod_revision), found.mod_revision)
+        return Entry(key, self.kind.present(entry.value, entry.mod_revision), entry.mod_revision)
 
     async def find(self, key: str) -> Entry | None:
         """Return an object from the cache, None if it does not exist.

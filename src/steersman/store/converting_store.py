@@ -184,13 +184,13 @@ class ConvertingStore(Store[OpenObject]):
 
         Conversions cached with an entry are used unless `anew`. Raises what the conversion raises.
         """
-        wanted = kind.api_version
+        version = kind.api_version
         known: dict[int, bytes] = {}
         missing: dict[int, AnItem] = {}
         async for item in time_sliced(items):
-            if kind.version_of(item.body) == wanted:
+            if kind.version_of(item.body) == version:
                 continue
-            body = None if anew or item.representations is None else item.representations.get(wanted)
+            body = None if anew or item.representations is None else item.representations.get(version)
             if body is None:
                 missing[id(item)] = item
             else:

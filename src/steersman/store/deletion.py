@@ -203,16 +203,16 @@ async def delete_collection(
     _warn(store, ctx, delete_options)
     if store.cacher.undecryptable is not None:
         raise errors.internal(store.cacher.undecryptable)
-    found = await find()
+    listing = await find()
     order = _Order(check)
     # With other servers on the storage, concurrent writes have no defined order, so each is awaited, as upstream does.
     at_once = 1 if store.cacher.has_other_servers else _AT_ONCE
-    for batch in _batches(found.items, at_once):
+    for batch in _batches(listing.items, at_once):
         work = (_delete_listed(store, ctx, item, delete_options, order) for item in batch)
         for result in await asyncio.gather(*work, return_exceptions=True):
             if result is not None:
                 raise result
-    return found
+    return listing
 
 
 def _batches(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:

@@ -87,17 +87,17 @@ async def _list_now(
         _count(cacher, len(items), len(items))
         return Listing(items, revision, any_large=any_large)
     if accept is None:
-        found, more = cacher.list(prefix, limit=limit)
-        _count(cacher, len(found), len(found))
+        cached, more = cacher.list(prefix, limit=limit)
+        _count(cacher, len(cached), len(cached))
         if not more:
-            return Listing(found, revision, any_large=any_large)
-        token = continue_token.encode(found[-1].key, prefix, revision)
-        return Listing(found, revision, token, cacher.count(prefix) - len(found), any_large)
-    found = cacher.candidates(prefix, value)
+            return Listing(cached, revision, any_large=any_large)
+        token = continue_token.encode(cached[-1].key, prefix, revision)
+        return Listing(cached, revision, token, cacher.count(prefix) - len(cached), any_large)
+    cached = cacher.candidates(prefix, value)
     if store.converts:
-        found = await store.in_request_version(ctx, found)
-    items, last = await _select(found, accept, limit, any_large=any_large)
-    _count(cacher, len(found), len(items))
+        cached = await store.in_request_version(ctx, cached)
+    items, last = await _select(cached, accept, limit, any_large=any_large)
+    _count(cacher, len(cached), len(items))
     token = continue_token.encode(last, prefix, revision) if last else ""
     return Listing(items, revision, token, any_large=any_large)
 
@@ -186,15 +186,15 @@ async def _list_at(
             page = await _page_at(store, prefix, revision, start, 0, counts=False)
     except Compacted:
         raise (continue_token.expired_page(token) if token else continue_token.expired_list()) from None
-    found = page.entries
+    entries = page.entries
     if accept is not None:
         if store.converts:
-            found = await store.in_request_version(ctx, found)
-        items, last = await _select(found, accept, limit, any_large=True)
+            entries = await store.in_request_version(ctx, entries)
+        items, last = await _select(entries, accept, limit, any_large=True)
         return Listing(items, revision, continue_token.encode(last, prefix, revision) if last else "")
     if not page.more:
-        return Listing(found, revision)
-    return Listing(found, revision, continue_token.encode(found[-1].key, prefix, revision), page.remaining)
+        return Listing(entries, revision)
+    return Listing(entries, revision, continue_token.encode(entries[-1].key, prefix, revision), page.remaining)
 
 
 class _Page(NamedTuple):

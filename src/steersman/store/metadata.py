@@ -63,12 +63,12 @@ def check_preconditions(options: DeleteOptions, metadata: ObjectMeta, kind: Grou
             f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({metadata.uid}). "
             "The object might have been deleted and then recreated",
         )
-    wanted = preconditions.resource_version
-    if wanted is not None and wanted != metadata.resource_version:
+    expected = preconditions.resource_version
+    if expected is not None and expected != metadata.resource_version:
         raise conflict(
             resource,
             metadata.name,
-            f"the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record "
+            f"the ResourceVersion in the precondition ({expected}) does not match the ResourceVersion in record "
             f"({metadata.resource_version}). The object might have been modified",
         )
 
@@ -151,12 +151,12 @@ def collector_finalizers(strategy: Strategy[Any], obj: Any, options: DeleteOptio
     foreground = _foreground(present, options)
     if orphans is (ORPHAN_FINALIZER in present) and foreground is (FOREGROUND_FINALIZER in present):
         return None
-    wanted = [name for name in present if name not in _COLLECTOR_FINALIZERS]
+    others = [name for name in present if name not in _COLLECTOR_FINALIZERS]
     if orphans:
-        wanted.append(ORPHAN_FINALIZER)
+        others.append(ORPHAN_FINALIZER)
     if foreground:
-        wanted.append(FOREGROUND_FINALIZER)
-    return wanted
+        others.append(FOREGROUND_FINALIZER)
+    return others
 
 
 def _orphans(strategy: Strategy[Any], obj: Any, options: DeleteOptions) -> bool:
@@ -178,8 +178,8 @@ def _foreground(present: list[str], options: DeleteOptions) -> bool:
 
 def _first_of_collector(present: list[str]) -> str:
     """Return the first of the garbage collector's finalizers, "" if there is none."""
-    found = [name for name in _COLLECTOR_FINALIZERS if name in present]
-    return min(found, key=present.index) if found else ""
+    present_finalizers = [name for name in _COLLECTOR_FINALIZERS if name in present]
+    return min(present_finalizers, key=present.index) if present_finalizers else ""
 
 
 def should_delete_during_update(new: ObjectMeta, old: ObjectMeta) -> bool:

@@ -131,19 +131,33 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     # Create
 
-    async def create(self, ctx: Context, obj: T, check: CheckCreate | None = None) -> Item:
+    def create(self, ctx: Context, obj: T, check: CheckCreate | None = None) -> Coroutine[Any, Any, Item]:
         """See rest.capabilities.Creater. A generated name that exists already is generated again, up to _NAME_ATTEMPTS
         times.
         """
+        if self.is_cold or self.resource.takes_long:
+            return self._create_slowly(ctx, obj, check)
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+        if not meta.name and meta.generate_name:
+            return self._create_under_new_name(ctx, obj, check)
+        creating = self._create_with(self.allocator, ctx, obj, check, None)
+        return creating if self.allocator is None else uninterrupted(creating)
+
+    async def _create_slowly(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
+        """Create an object of a kind that is used for the first time or takes long."""
         if self.is_cold:
             await self.warm()
         if self.resource.takes_long:
             mark_large()
         meta: Any = obj.metadata  # type: ignore[attr-defined]
+        if not meta.name and meta.generate_name:
+            return await self._create_under_new_name(ctx, obj, check)
+        return await self._create(ctx, obj, check)
+
+    async def _create_under_new_name(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
+        """Create an object under a generated name."""
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
         base = meta.generate_name
-        if meta.name or not base:
-            creating = self._create_with(self.allocator, ctx, obj, check, None)
-            return await (creating if self.allocator is None else uninterrupted(creating))
         pristine = await offload(self.kind.value, obj)
         for attempt in range(_NAME_ATTEMPTS):
             meta.name = generate_name(base)
@@ -444,9 +458,9 @@ class Store(StoredObjects[T], WriteRules[T]):
 
     def _wrong_uid(self, ctx: Context, key: str, name: str, wanted: str, found: str) -> StatusError:
         # upstream's dry run does not reach the code that adds the prefix of all keys
-        told = key.removeprefix(KEYS) if ctx.dry_run else key
+        shown_key = key.removeprefix(KEYS) if ctx.dry_run else key
         reason = (
-            f"StorageError: invalid object, Code: 4, Key: {told}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"StorageError: invalid object, Code: 4, Key: {shown_key}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
         return errors.conflict(self.resource.group_resource, name, reason)

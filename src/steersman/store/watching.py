@@ -64,9 +64,9 @@ async def watch(
     if options.send_initial_events or (options.send_initial_events is None and not revision):
         await cacher.indexed(value)
         now = cacher.revision
-        found = cacher.candidates(prefix, value)
+        candidates = cacher.candidates(prefix, value)
         if target != prefix:
-            found = [entry for entry in found if entry.key == target]
+            candidates = [entry for entry in candidates if entry.key == target]
         failures: list[Exception] = []
 
         def failed(error: Exception) -> None:
@@ -79,15 +79,15 @@ async def watch(
         if accept is not None:
             # Events that arrive meanwhile wait in the sink until the initial objects are sent.
             try:
-                found = await listing.accepted(
-                    found, store.accept_for_scan(ctx, options) or accept, any_large=cacher.large > 0
+                candidates = await listing.accepted(
+                    candidates, store.accept_for_scan(ctx, options) or accept, any_large=cacher.large > 0
                 )
             except BaseException:
                 handle.cancel()
                 raise
             if failures:
                 raise end_of_watch(failures[0], revision, now) or not_ready(failures[0])
-        return WatchStart(found, now, handle, lambda: cacher.delivered, lambda: cacher.changed)
+        return WatchStart(candidates, now, handle, lambda: cacher.delivered, lambda: cacher.changed)
     after = revision or cacher.revision
     try:
         handle = cacher.watch(

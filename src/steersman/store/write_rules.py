@@ -44,12 +44,12 @@ class WriteRules(Generic[T]):
         strategy.prepare_for_create(ctx, obj)
         does = strategy.does
         is_last = "validates_metadata_last" in does and strategy.validates_metadata_last(ctx)
-        found = [] if is_last else list(self._validate_new_metadata(obj, meta))
-        found += field.first_errors(strategy.validate(ctx, obj))
-        if is_last and not found:
-            found = list(self._validate_new_metadata(obj, meta))
-        if found:
-            raise errors.invalid(self.resource.group_kind, meta.name, found)
+        errors_found = [] if is_last else list(self._validate_new_metadata(obj, meta))
+        errors_found += field.first_errors(strategy.validate(ctx, obj))
+        if is_last and not errors_found:
+            errors_found = list(self._validate_new_metadata(obj, meta))
+        if errors_found:
+            raise errors.invalid(self.resource.group_kind, meta.name, errors_found)
         if "warnings_on_create" in does:
             ctx.warn_all(strategy.warnings_on_create(ctx, obj))
         if "canonicalize" in does:
@@ -72,23 +72,23 @@ class WriteRules(Generic[T]):
         new.metadata.generation = old.metadata.generation
         strategy.prepare_for_update(ctx, new, old)
         metadata.keep_system_fields(new.metadata, old.metadata)
-        found = list(
+        errors_found = list(
             validate_object_meta(
                 new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=META
             )
         )
-        is_valid = not found
+        is_valid = not errors_found
         changed = list(validate_object_meta_update(new.metadata, old.metadata, META, is_valid=is_valid))
-        found += changed
+        errors_found += changed
         if strategy.metadata_on_update != "once":
-            found += changed
+            errors_found += changed
         if new.metadata.finalizers and strategy.metadata_on_update == "finalizers":
-            found += validate_standard_finalizers(new.metadata.finalizers, META / "finalizers")
+            errors_found += validate_standard_finalizers(new.metadata.finalizers, META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
-            found += self._validate_new_metadata(new, new.metadata, names_only=is_valid)
-        found += field.first_errors(strategy.validate_update(ctx, new, old))
-        if found:
-            raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
+            errors_found += self._validate_new_metadata(new, new.metadata, names_only=is_valid)
+        errors_found += field.first_errors(strategy.validate_update(ctx, new, old))
+        if errors_found:
+            raise errors.invalid(self.resource.group_kind, new.metadata.name, errors_found)
         if "warnings_on_update" in strategy.does:
             ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
         if "canonicalize" in strategy.does:

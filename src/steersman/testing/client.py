@@ -78,17 +78,17 @@ class Client:
         """Return a response to be read in pieces (`async for piece in response`), such as a watch, or to be closed
         (`aclose`).
         """
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        fields = [pair for pair in self._headers if pair[0] not in given]
+        header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        fields = [pair for pair in self._headers if pair[0] not in header_fields]
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
-            given.setdefault("content-type", "application/json")
-        return await self._client.request(method, target, [*fields, *given.items()], body or b"")
+            header_fields.setdefault("content-type", "application/json")
+        return await self._client.request(method, target, [*fields, *header_fields.items()], body or b"")
 
     async def raw(self, method: str, target: str, body: bytes | AsyncIterator[bytes], **headers: str) -> Answer:
         """Send a body as it is, or as it arrives, and return the response; the headers are added to the user's own."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        response = await self._client.request(method, target, [*self._headers, *given.items()], body)
+        header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        response = await self._client.request(method, target, [*self._headers, *header_fields.items()], body)
         return Answer(response.status, response.headers, await response.read())
 
     async def request(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:

@@ -6,38 +6,19 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from steersman.machinery.values import times
+from steersman.work.stepped_time import SteppedTime
 from steersman.work.threads import awaited_steps
-from steersman.work.upkeep import is_upkeep
 
 _QUIET: Final = 3
 """Iterations of the event loop in a row in which nothing new was scheduled, after which nothing is in progress."""
 _MOST_TURNS: Final = 1_000_000
 """Iterations of the event loop to wait for that."""
-_SLACK: Final = 0.1
-"""Seconds by which a timer may be due after the target and still run; periodic work loses a little in each round."""
-_CALM: Final = 75.0
-"""Seconds with nothing but upkeep after which all effects of earlier changes have happened: more than the time without
-a heartbeat after which a node counts as lost."""
-_ROUND: Final = 25.0
-"""Seconds before another timer is due in which every kind of upkeep has one round, in order."""
-_WORTH: Final = 10.0
-"""Seconds that a skip must save at least."""
 
 
-class _Due(NamedTuple):
-    """Timer. `number` orders timers of the same moment."""
-
-    when: float
-    number: int
-    handle: Any
-    """The asyncio.TimerHandle."""
-    is_upkeep: bool
-
-
-class Clock:
+class Clock(SteppedTime[asyncio.TimerHandle]):
     """Moves the time of an event loop, and the time of this process by which objects are stamped.
 
     Create it before anything waits for long on the event loop. `advance` runs everything that becomes due, each timer
@@ -51,15 +32,11 @@ class Clock:
 
         Raises TypeError for a loop whose time cannot be moved, such as uvloop's.
         """
+        super().__init__()
         self._loop: Any = loop or asyncio.get_running_loop()
         self._advanced = 0.0
-        self._due: list[_Due] = []
-        """Heap of all timers."""
-        self._other: list[_Due] = []
-        """Heap of timers that are not upkeep."""
         self._calm_since = self._loop.time()
         self._begun_at_rest = -1
-        self._begun = 0
         self._elsewhere = 0
         self._closed = False
         if not isinstance(self._loop, asyncio.BaseEventLoop):
@@ -76,11 +53,7 @@ class Clock:
 
         def counted_at(when: float, callback: Callable[..., object], *args: Any, **more: Any) -> asyncio.TimerHandle:
             handle: asyncio.TimerHandle = call_at(when, callback, *args, **more)
-            due = _Due(when, self._begun, handle, is_upkeep())
-            heapq.heappush(self._due, due)
-            if not due.is_upkeep:
-                heapq.heappush(self._other, due)
-            self._begun += 1
+            self._push(when, handle)
             return handle
 
         def counted_soon(callback: Callable[..., object], *args: Any, **more: Any) -> asyncio.Handle:
@@ -118,49 +91,26 @@ class Clock:
         """
         if self._closed:
             raise RuntimeError("the clock is closed")
-        wanted = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        target = self._loop.time() + wanted.total_seconds()
+        span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        target = self._loop.time() + span.total_seconds()
         if self._begun != self._begun_at_rest:
             self._calm_since = self._loop.time()
         await self.settle()
-        while (due := _first(self._due)) is not None and due.when <= target + _SLACK:
-            if self._skip_repeats(target):
-                await self.settle()
-                continue
-            self._move(due.when - self._loop.time())
-            await self.settle()
-            if not due.is_upkeep:
-                self._calm_since = self._loop.time()
-        self._move(target - self._loop.time())
-        await self.settle()
+        await self.step_to(target)
         self._begun_at_rest = self._begun
 
-    def _skip_repeats(self, target: float) -> bool:
-        """Skip rounds of upkeep, up to shortly before another timer is due.
+    def time(self) -> float:
+        """Return the event loop's time."""
+        return float(self._loop.time())
 
-        Return False if too little would be skipped.
+    def _shift(self, seconds: float) -> None:
+        self._advanced += seconds
+        times.advance(seconds)
 
-        Skipped timers run once after the skip, in the same order.
-        """
-        now, other = self._loop.time(), _first(self._other)
-        until = (target if other is None else min(target, other.when)) - _ROUND
-        if now - self._calm_since < _CALM or until - now < _WORTH:
-            return False
-        moved = []
-        for due in self._due:
-            if due.handle.cancelled():
-                continue
-            if due.when <= until:
-                when = until + min(max(due.when - now, 0.0), _ROUND)
-                due.handle._when = when
-                moved.append(due._replace(when=when))
-            else:
-                moved.append(due)
-        self._due = moved
-        heapq.heapify(self._due)
+    def _reschedule(self, timers: list[tuple[asyncio.TimerHandle, float]]) -> None:
+        for timer, when in timers:
+            timer._when = when  # type: ignore[attr-defined]
         heapq.heapify(self._loop._scheduled)
-        self._move(until - now)
-        return True
 
     async def settle(self) -> None:
         """Wait until nothing is in progress: every task waits for time to pass, or for another.
@@ -180,19 +130,3 @@ class Clock:
                 continue
             quiet = 0
         raise RuntimeError("there is no end of what happens")
-
-    def _move(self, seconds: float) -> None:
-        if seconds > 0:
-            self._advanced += seconds
-            times.advance(seconds)
-        now = self._loop.time()
-        for heap in (self._due, self._other):
-            while heap and heap[0].when <= now:
-                heapq.heappop(heap)
-
-
-def _first(heap: list[_Due]) -> _Due | None:
-    """Return the next timer, or None."""
-    while heap and heap[0].handle.cancelled():
-        heapq.heappop(heap)
-    return heap[0] if heap else None

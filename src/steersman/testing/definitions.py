@@ -30,15 +30,15 @@ def read(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
 
     Other documents are skipped. Raises OSError, and ValueError for an unreadable file or a path without any definition.
     """
-    found = []
+    definitions = []
     for path in map(Path, paths):
         if not path.exists():
             raise FileNotFoundError(ENOENT, "there are no CustomResourceDefinitions, as it is not there", str(path))
         here = [each for file in _files(path) for each in _documents(file)]
         if not here:
             raise ValueError(f"{path} holds no CustomResourceDefinition")
-        found += here
-    return found
+        definitions += here
+    return definitions
 
 
 def _files(path: Path) -> list[Path]:
@@ -81,10 +81,10 @@ def _apply(client: BlockingClient, definition: dict[str, Any]) -> str:
 
 def _missing_condition(client: BlockingClient, name: str) -> str:
     """Return the reason why a definition is not Established yet; "" once it is."""
-    status, found = client.json("GET", f"{DEFINITIONS}/{name}")
+    status, definition = client.json("GET", f"{DEFINITIONS}/{name}")
     if status != 200:
-        return str(found.get("message", status))
-    conditions = {each["type"]: each for each in found.get("status", {}).get("conditions") or ()}
+        return str(definition.get("message", status))
+    conditions = {each["type"]: each for each in definition.get("status", {}).get("conditions") or ()}
     if conditions.get("Established", {}).get("status") == "True":
         return ""
     told = [f"{kind} is {each['status']}: {each.get('message', '')}" for kind, each in conditions.items()]

@@ -14,11 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.controlplane.options import Options
+from steersman.faults.fault_set import FaultSet
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.machinery.suggestions import did_you_mean
 from steersman.testing import imported, throw_away_keys
 from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
+from steersman.testing.faults import Faults
 from steersman.testing.journal import Journal
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
@@ -87,6 +89,9 @@ class Environment:
         self._clock: Clock | None = None
         self.journal = Journal()
         """Recent requests of users."""
+        self.fault_set = FaultSet()
+        self.faults = Faults(self.fault_set)
+        """Faults that happen to requests: `environment.faults.add(...)`. They end when the environment stops."""
         self._temporary: TemporaryDirectory[str] | None = None
         self._cluster: Cluster | None = None
         self._running: tuple[ControlPlane, Address] | None = None
@@ -140,14 +145,14 @@ class Environment:
         if not self._controllers:
             from steersman.controlplane.control_plane import ControlPlane
 
-            plane = ControlPlane(options, observe=self.journal.note)
+            plane = ControlPlane(options, observe=self.journal.note, faults=self.fault_set)
             return plane, await plane.start()
         from steersman.cluster.cluster import Cluster
         from steersman.cluster.configuration import Configuration, NodeGroup
 
         nodes = NodeGroup(count=self._nodes)
         configuration = Configuration((nodes,), schedules=self._nodes > 0)
-        cluster = Cluster(options, configuration, observe=self.journal.note)
+        cluster = Cluster(options, configuration, observe=self.journal.note, faults=self.fault_set)
         address = await cluster.start()
         self._cluster = cluster
         await cluster.settle(_PATIENCE)
@@ -157,6 +162,7 @@ class Environment:
         """Stop the server: requests in progress are answered, watches end. Does nothing if it does not run."""
         if self._running is None:
             return
+        self.faults.clear()
         plane, self._running = self._running[0], None
         cluster, self._cluster = self._cluster, None
         for user in [each for each in self._tokens if isinstance(each, User)]:
@@ -234,6 +240,7 @@ class Environment:
             address = await plane.listen_anew()
         self._running = plane, address
         self.journal.clear()
+        self.faults.clear()
 
     async def wait_for(
         self,

@@ -19,6 +19,7 @@ from steersman.testing import definitions
 from steersman.testing.blocking_client import BlockingClient
 from steersman.testing.clock import Clock
 from steersman.testing.environment import Environment
+from steersman.testing.faults import Faults
 from steersman.testing.users import ADMIN, User
 from steersman.testing.waiting import NotReached, Until, blocking_until_true
 
@@ -110,6 +111,19 @@ class ThreadedEnvironment:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @property
+    def faults(self) -> Faults:
+        """Faults that happen to requests: `environment.faults.add(...)`. They end when the environment stops."""
+        return Faults(self.environment.fault_set, self._call)
+
+    def _call(self, what: Callable[[], T], /) -> T:
+        """Call a function on the event loop of the server, and return its result."""
+
+        async def call() -> T:
+            return what()
+
+        return self.run(call())
 
     @property
     def url(self) -> str:

@@ -126,10 +126,10 @@ class Wait:
         answer = await self._client.get(self._target)
         if answer.status == 404:
             return None if self._name else []
-        found = answer.json()
+        state = answer.json()
         if answer.status != 200:
-            raise NotReached(f"GET {self._target}: {answer.status} {found.get('message', '')}")
-        return found if self._name else found["items"]
+            raise NotReached(f"GET {self._target}: {answer.status} {state.get('message', '')}")
+        return state if self._name else state["items"]
 
     async def _failure_message(self, timeout: float) -> str:
         named = f"{self._served.resource.plural}{'/' + self._name if self._name else ''}"
@@ -154,24 +154,24 @@ async def until_true(what: Callable[[], object | Awaitable[object]], timeout: fl
     """
     deadline = time.monotonic() + timeout
     while True:
-        found = what()
-        if inspect.isawaitable(found):
-            found = await found
-        if found:
-            return found
+        result = what()
+        if inspect.isawaitable(result):
+            result = await result
+        if result:
+            return result
         if time.monotonic() > deadline:
-            raise NotReached(f"{_named(what)} gave {found!r} for {timeout:g} s")
+            raise NotReached(f"{_named(what)} gave {result!r} for {timeout:g} s")
         await asyncio.sleep(_LOOK_ANYWAY)
 
 
 def blocking_until_true(what: Callable[[], T], timeout: float) -> T:
     """Wait until `what` returns something true, blocking this thread, and return it. Raises NotReached."""
     deadline = time.monotonic() + timeout
-    while not (found := what()):
+    while not (result := what()):
         if time.monotonic() > deadline:
-            raise NotReached(f"{_named(what)} gave {found!r} for {timeout:g} s")
+            raise NotReached(f"{_named(what)} gave {result!r} for {timeout:g} s")
         time.sleep(_LOOK_ANYWAY)
-    return found
+    return result
 
 
 def _condition_from(until: Until) -> Callable[[Any], bool]:
@@ -215,14 +215,14 @@ def _clean(state: Any, *, secret: bool) -> Any:
     if isinstance(state, list):
         return [_clean(each, secret=secret) for each in state[:_MOST_SHOWN]]
     metadata = {key: value for key, value in state["metadata"].items() if key != "managedFields"}
-    found = {**state, "metadata": metadata}
+    cleaned = {**state, "metadata": metadata}
     if secret:
         annotations = metadata.get("annotations") or {}
         metadata["annotations"] = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
         for field in ("data", "stringData"):
-            if isinstance(found.get(field), dict):
-                found[field] = {key: f"({len(str(value))} characters)" for key, value in found[field].items()}
-    return found
+            if isinstance(cleaned.get(field), dict):
+                cleaned[field] = {key: f"({len(str(value))} characters)" for key, value in cleaned[field].items()}
+    return cleaned
 
 
 async def events_about(client: Client, namespace: str, name: str = "") -> list[str]:
@@ -235,9 +235,9 @@ async def events_about(client: Client, namespace: str, name: str = "") -> list[s
     answer = await client.get(target)
     if answer.status != 200:
         return []
-    found = [each for each in answer.json()["items"] if _is_about(each, name)]
-    found.sort(key=_when)
-    return list(map(_line, found[-_MOST_EVENTS:]))
+    events = [each for each in answer.json()["items"] if _is_about(each, name)]
+    events.sort(key=_when)
+    return list(map(_line, events[-_MOST_EVENTS:]))
 
 
 def _is_about(event: dict[str, Any], name: str) -> bool:

@@ -24,10 +24,7 @@ class _Second:
 
     def print(self, unix: float) -> str:
         """Return a time (seconds since 1970) by RFC 3339, with microseconds."""
-        second = int(unix)
-        microseconds = round((unix - second) * 1e6)
-        if microseconds == _MILLION:
-            second, microseconds = second + 1, 0
+        second, microseconds = divmod(round(unix * _MILLION), _MILLION)
         if second != self._second:
             self._second, self._text = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
         return f"{self._text}.{microseconds:06d}Z"
@@ -39,12 +36,14 @@ _second: Final = _Second()
 def summary(trace: Trace) -> dict[str, Any]:
     """Return the facts about a request with its id, time (RFC 3339) and duration in milliseconds."""
     answered = trace.answered
-    found = {
+    found: dict[str, Any] = {
         "id": "" if answered is None else answered.id,
         "time": _second.print(trace.unix),
         "milliseconds": round(max(trace.ended - trace.began, 0.0) * 1000, _DIGITS),
     }
-    return found if answered is None else found | answered.line(trace)
+    if answered is not None:
+        found.update(answered.line(trace))
+    return found
 
 
 def document(trace: Trace) -> dict[str, Any]:

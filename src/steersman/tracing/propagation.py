@@ -42,9 +42,9 @@ def extract(headers: Mapping[str, str]) -> Propagated | None:
 
 def _parsed(text: str) -> tuple[int, int, int] | None:
     """Return the trace id, span id and flags of a traceparent, None if it is malformed."""
-    if len(text) > _LONGEST or (found := _PARENT.fullmatch(text)) is None:
+    if len(text) > _LONGEST or (match := _PARENT.fullmatch(text)) is None:
         return None
-    version, trace_id, span_id, flags, rest = found.groups()
+    version, trace_id, span_id, flags, rest = match.groups()
     if version == "ff" or (version == "00" and (rest or int(flags, 16) > _SAMPLED + 1)):
         return None
     ids = int(trace_id, 16), int(span_id, 16)

@@ -75,11 +75,11 @@ def steps_of(trace: Trace) -> list[Step]:
     """Return the steps of an ended trace in the order of their starts: the first one is the root, which has no name."""
     root = Step(trace, None, _ROOT, trace.began, {})
     root.ended = trace.answered_at or trace.ended
-    found = [root]
-    _read(trace, trace, root, found, _waiting(trace))
-    found.sort(key=lambda each: each.began)
+    steps = [root]
+    _read(trace, trace, root, steps, _waiting(trace))
+    steps.sort(key=lambda each: each.began)
     root.ended = trace.ended
-    return found
+    return steps
 
 
 def _waiting(trace: Trace) -> list[tuple[float, StepKind]]:

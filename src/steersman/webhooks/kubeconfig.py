@@ -235,15 +235,15 @@ def _pem(data: bytes, file: str, shown: str, name: str, kubeconfig: Path) -> byt
         return data
     path = kubeconfig.absolute().parent / file
     try:
-        found = read_bounded(path)
+        bounded = read_bounded(path)
         if shown == "client-key":
             warn_of_access(path)
     except OSError as error:
         why = f"unable to read {shown} {path} for {name} due to open {path}: {reason(error)}"
         raise KubeconfigError(f"invalid configuration: {why}") from None
-    if not found:  # an empty file would mean the system's authorities, or no credentials
+    if not bounded:  # an empty file would mean the system's authorities, or no credentials
         raise KubeconfigError(f"invalid configuration: {shown} {path} for {name} is empty")
-    return found
+    return bounded
 
 
 def _certificate_and_key(user: AuthInfo, name: str, kubeconfig: Path) -> tuple[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""Packages that only some features need, installed as extras: `pip install 'steersman[stages]'`."""
+"""Packages that only some features need, installed as extras: `pip install 'steersman[tracing]'`."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from typing import NoReturn
 
+from steersman.work import simulated_time
 from steersman.work.offloading import begin_task
 from steersman.work.upkeep import upkeep
 
@@ -29,6 +30,7 @@ class Periodic:
         expected: tuple[type[Exception], ...] = (),
         repeats_line_after: float = 0.0,
         is_upkeep: bool = True,
+        is_simulated: bool = False,
     ) -> None:
         """Configure the work and its interval.
 
@@ -40,6 +42,7 @@ class Periodic:
                 traceback.
             repeats_line_after: Seconds within which a line equal to the previous one is not logged again.
             is_upkeep: Count the pauses as upkeep (see `work.upkeep`). Pass False if no round may be left out.
+            is_simulated: Wait in simulated time (see `work.simulated_time`) instead of the event loop's.
         """
         self._name = name
         self._work = work
@@ -47,6 +50,7 @@ class Periodic:
         self._expected = expected
         self._repeats_line_after = repeats_line_after
         self._is_upkeep = is_upkeep
+        self._timeout = simulated_time.timeout if is_simulated else asyncio.timeout
         self._said = ""
         self._said_at = 0.0
         self._woken = asyncio.Event()
@@ -89,7 +93,7 @@ class Periodic:
         seconds = self._interval() if callable(self._interval) else self._interval
         # asyncio.wait_for would lose a cancellation that comes together with the wake, and this task would never end.
         with suppress(TimeoutError), upkeep() if self._is_upkeep else nullcontext():
-            async with asyncio.timeout(seconds):
+            async with self._timeout(seconds):
                 await self._woken.wait()
         self._woken.clear()
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Final
 
+from steersman.work import simulated_time
+
 _marked: Final[ContextVar[bool]] = ContextVar("upkeep", default=False)
 
 
@@ -32,7 +34,7 @@ def is_upkeep() -> bool:
 async def sleep(seconds: float) -> None:
     """Wait for `seconds`, as a pause of upkeep."""
     with upkeep():
-        await asyncio.sleep(seconds)
+        await simulated_time.sleep(seconds)
 
 
 def call_later(

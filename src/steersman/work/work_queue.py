@@ -14,6 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Final, Generic, TypeVar
 
+from steersman.work import simulated_time
 from steersman.work.backoff import Backoff
 from steersman.work.offloading import begin_task
 
@@ -46,8 +47,8 @@ class WorkQueue(Generic[K]):
         self._dirty: set[K] = set()
         self._working: set[K] = set()
         self._failures: dict[K, int] = {}
-        self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
-        """Due time on the event loop's clock, and timer, by key; handles of uvloop do not tell their time."""
+        self._timers: dict[K, tuple[float, simulated_time.Timer]] = {}
+        """Due time in simulated time, and timer, by key; handles of uvloop do not tell their time."""
         self._running: asyncio.Task[None] | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._idle_waiters: list[asyncio.Future[None]] = []
@@ -77,14 +78,13 @@ class WorkQueue(Generic[K]):
         if seconds <= 0:
             self.add(key)
             return
-        loop = asyncio.get_running_loop()
-        due = loop.time() + seconds
+        due = simulated_time.time() + seconds
         known = self._timers.get(key)
         if known is not None:
             if known[0] <= due:
                 return
             known[1].cancel()
-        self._timers[key] = due, loop.call_at(due, self._due, key)
+        self._timers[key] = due, simulated_time.call_at(due, self._due, key)
 
     def retry(self, key: K) -> None:
         """Add a key that failed after its back-off, which grows with each failure."""
@@ -252,9 +252,9 @@ class WorkQueue(Generic[K]):
 
 def _cancellation_error(error: asyncio.CancelledError) -> RuntimeError:
     """Return an error for the log that is caused by the cancellation."""
-    found = RuntimeError("an awaited task has been cancelled")
-    found.__cause__ = error
-    return found
+    runtime_error = RuntimeError("an awaited task has been cancelled")
+    runtime_error.__cause__ = error
+    return runtime_error
 
 
 def _log(name: str, key: object, error: Exception) -> None:

@@ -21,11 +21,11 @@ ME = UserInfo("me")
 
 @pytest.fixture(scope="module")
 def mapper() -> RESTMapper:
-    found = RESTMapper()
+    restmapper = RESTMapper()
     for resource in KUBE_API:
         for each in served_versions(resource):
-            found.add(each)
-    return found
+            restmapper.add(each)
+    return restmapper
 
 
 def rule(**members: Any) -> RuleWithOperations:

@@ -54,8 +54,8 @@ async def refusal_text(volumes: list[dict[str, Any]], *audiences: str, rights: A
     named = [{"name": "v", **each} for each in volumes]
     claims: Any = StoredObjects(c=CLAIM, gone=from_plain(PersistentVolumeClaim, {"spec": {"volumeName": "none"}}))
     drivers: Any = StoredObjects(**{"d": DRIVER, "disk.csi.azure.com": DRIVER})
-    found: Any = StoredObjects(**VOLUMES)
-    judge = Audiences(rights or AudienceAuthorizer(), claims, found, drivers)
+    stored_objects: Any = StoredObjects(**VOLUMES)
+    judge = Audiences(rights or AudienceAuthorizer(), claims, stored_objects, drivers)
     account: Any = SimpleNamespace(metadata=SimpleNamespace(name="sa", namespace="ns"))
     record = a_write(account, resource="serviceaccounts", subresource="token")
     return await judge.forbidden(audiences, make_pod({"volumes": named}), record)

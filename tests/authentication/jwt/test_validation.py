@@ -199,10 +199,10 @@ def document(text: str, version: str = "v1") -> bytes:
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_a_file_is_read_in_any_version(version: str) -> None:
-    found = read_configuration(document("jwt:\n- issuer: {url: https://a.com, discoveryURL: null}\n", version))
-    assert found.jwt[0].issuer.url == "https://a.com"
-    assert found.jwt[0].issuer.discovery_url is None
-    assert found.anonymous is None
+    configuration = read_configuration(document("jwt:\n- issuer: {url: https://a.com, discoveryURL: null}\n", version))
+    assert configuration.jwt[0].issuer.url == "https://a.com"
+    assert configuration.jwt[0].issuer.discovery_url is None
+    assert configuration.anonymous is None
 
 
 @pytest.mark.parametrize(

@@ -208,10 +208,13 @@ def test_a_fork_that_is_killed_is_complete_or_not_there(running: ServerProcess, 
     assert run(running, "fork", "--at", point, str(folder)).exit_code == 0
 
 
-def test_a_fork_of_an_unknown_point_leaves_no_file(running: ServerProcess, tmp_path: Path) -> None:
-    result = run(running, "fork", "--at", "999999999", str(tmp_path / "fork"))
-    assert result.exit_code == 1
-    assert "in the future" in result.stderr
-    assert not list((tmp_path / "fork").glob("steersman.db*[!k]"))
+def test_a_fork_of_an_unknown_point_leaves_nothing(running: ServerProcess, tmp_path: Path) -> None:
+    (own := tmp_path / "own").mkdir()
+    for folder in (tmp_path / "fork", own):
+        result = run(running, "fork", "--at", "999999999", str(folder))
+        assert result.exit_code == 1
+        assert "in the future" in result.stderr
+    assert list(tmp_path.iterdir()) == [own]
+    assert not list(own.iterdir())
     with contextlib.closing(sqlite3.connect(running.folder / "steersman.db")) as connection, connection:
         assert connection.execute("SELECT count(*) FROM log").fetchone() > (0,)

@@ -25,12 +25,12 @@ ADMIN = UserInfo("admin", groups=("system:masters",))
 @pytest_asyncio.fixture
 async def client(keys_folder: Path) -> AsyncIterator[Client]:
     groups = (NodeGroup("worker", 2), NodeGroup("gpu", capacity={"example.com/gpu": 4}, labels={"kind": "gpu"}))
-    found = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False), Configuration(groups))
-    await found.start()
+    cluster = Cluster(Options(data_dir=keys_folder, storage="memory", listen=False), Configuration(groups))
+    await cluster.start()
     try:
-        yield found.client(ADMIN, "test")
+        yield cluster.client(ADMIN, "test")
     finally:
-        await found.stop()
+        await cluster.stop()
 
 
 async def names(client: Client) -> list[str]:

@@ -16,9 +16,9 @@ from steersman.cli.up.scale import UnknownGroup, scale_group
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.resources import NODES
+from steersman.cluster import definitions
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, NodeGroup
-from steersman.cluster.node_pools import definition
 from steersman.controlplane.options import Options
 from tests.cluster.node_pools.pools import ADMIN, POOLS, has_nodes, names, status_with
 
@@ -99,7 +99,7 @@ async def test_a_cluster_starts_without_pools_if_another_definition_has_their_na
         version = {"name": "v1", "served": True, "storage": True, "schema": schema}
         spec = {"group": POOLS.group, "scope": "Cluster", "names": names_of_pools, "versions": [version]}
         await client.create(DEFINITIONS, {"metadata": {"name": "others.simulation.steersman.dev"}, "spec": spec})
-    monkeypatch.setattr(definition, "PATIENCE", 0.2)
+    monkeypatch.setattr(definitions, "PATIENCE", 0.2)
     async with run(NodeGroup("worker", 2)) as client:
         await has_nodes(client, "worker-0", "worker-1")
     assert "there are no NodePools" in caplog.text

@@ -56,8 +56,8 @@ class ScaledDeployment:
         return (await self.client.get(DEPLOYMENTS, "web", "default")).spec.replicas
 
     async def conditions(self, name: str = "h") -> dict[str, str]:
-        found = await self.client.get(HORIZONTAL_POD_AUTOSCALERS, name, "default")
-        return {each.type: f"{each.status} {each.reason}" for each in found.status.conditions}
+        autoscaler = await self.client.get(HORIZONTAL_POD_AUTOSCALERS, name, "default")
+        return {each.type: f"{each.status} {each.reason}" for each in autoscaler.status.conditions}
 
     async def message(self, reason: str) -> str:
         events = (await self.client.list(EVENTS, "default")).items

@@ -31,16 +31,16 @@ async def approve(client: Client, name: str, condition: str = "Approved") -> Non
 
 async def wait_for_condition(client: Client, name: str) -> CertificateSigningRequest:
     async def look() -> CertificateSigningRequest | None:
-        found = await client.get(REQUESTS, name)
-        return found if found.status.certificate or found.status.conditions else None
+        request = await client.get(REQUESTS, name)
+        return request if request.status.certificate or request.status.conditions else None
 
     return await eventually(look)
 
 
 async def wait_for_certificate(client: Client, name: str) -> CertificateSigningRequest:
     async def look() -> CertificateSigningRequest | None:
-        found = await client.get(REQUESTS, name)
-        return found if found.status.certificate or len(found.status.conditions) > 1 else None
+        request = await client.get(REQUESTS, name)
+        return request if request.status.certificate or len(request.status.conditions) > 1 else None
 
     return await eventually(look)
 

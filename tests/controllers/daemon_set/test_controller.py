@@ -128,8 +128,8 @@ async def test_on_delete_only_what_is_deleted_is_replaced(run: Run) -> None:
     await change_image(client, "j")
 
     async def looked() -> bool:
-        found = await client.get(DAEMON_SETS, "ds", "default")
-        return found.status.observed_generation == found.metadata.generation == 2
+        daemon_set = await client.get(DAEMON_SETS, "ds", "default")
+        return daemon_set.status.observed_generation == daemon_set.metadata.generation == 2
 
     await eventually(looked)
     assert await images_by_node(client) == {"a": "i"}

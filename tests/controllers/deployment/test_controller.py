@@ -51,11 +51,11 @@ async def conditions(client: Client) -> dict[str, tuple[str, str, str]]:
 
 
 async def is_complete(client: Client) -> bool:
-    found = await get_deployment(client)
-    wanted = found.spec.replicas
-    status = found.status
+    deployment = await get_deployment(client)
+    wanted = deployment.spec.replicas
+    status = deployment.status
     return (
-        status.observed_generation == found.metadata.generation
+        status.observed_generation == deployment.metadata.generation
         and wanted == status.replicas == status.updated_replicas == status.available_replicas
         and (await conditions(client)).get("Progressing", ("", "", ""))[1] == "NewReplicaSetAvailable"
     )

@@ -71,11 +71,11 @@ async def test_a_claim_is_made_of_the_template_and_given_back_when_the_pod_has_e
 async def allocate(client: Client, name: str, pod: Pod) -> None:
     """Allocate and reserve a claim, as the scheduler does."""
     await client.patch(RESOURCE_CLAIMS, name, "default", {"metadata": {"finalizers": [FINALIZER]}})
-    found = await client.get(RESOURCE_CLAIMS, name, "default")
-    found.status.allocation = AllocationResult()
+    claim = await client.get(RESOURCE_CLAIMS, name, "default")
+    claim.status.allocation = AllocationResult()
     consumer = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-    found.status.reserved_for = [consumer]
-    await client.update_status(RESOURCE_CLAIMS, found)
+    claim.status.reserved_for = [consumer]
+    await client.update_status(RESOURCE_CLAIMS, claim)
 
 
 async def test_a_claim_that_its_user_made_stays_without_devices(run: Run) -> None:
@@ -86,7 +86,7 @@ async def test_a_claim_that_its_user_made_stays_without_devices(run: Run) -> Non
     await client.delete(PODS, "p", "default")
 
     async def free() -> bool:
-        found = await client.get(RESOURCE_CLAIMS, "m", "default")
-        return found.status.allocation is None and not found.status.reserved_for and not found.metadata.finalizers
+        claim = await client.get(RESOURCE_CLAIMS, "m", "default")
+        return claim.status.allocation is None and not claim.status.reserved_for and not claim.metadata.finalizers
 
     await eventually(free)

@@ -35,13 +35,13 @@ async def create_pod_with_device(client: Client, name: str, device: str, *tolera
     claims = [PodResourceClaim(name="first", resource_claim_name=name)]
     pod_spec = PodSpec(node_name="n", containers=[Container(name="c", image="i")], resource_claims=claims)
     pod = await client.create(PODS, Pod(metadata=ObjectMeta(name=name, namespace="default"), spec=pod_spec))
-    found = await client.get(RESOURCE_CLAIMS, name, "default")
+    claim = await client.get(RESOURCE_CLAIMS, name, "default")
     result = DeviceRequestAllocationResult(
         request="r", driver="d.example.com", pool="p", device=device, tolerations=list(tolerations)
     )
-    found.status.allocation = AllocationResult(devices=DeviceAllocationResult(results=[result]))
-    found.status.reserved_for = [ResourceClaimConsumerReference(resource="pods", name=name, uid=pod.metadata.uid)]
-    await client.update_status(RESOURCE_CLAIMS, found)
+    claim.status.allocation = AllocationResult(devices=DeviceAllocationResult(results=[result]))
+    claim.status.reserved_for = [ResourceClaimConsumerReference(resource="pods", name=name, uid=pod.metadata.uid)]
+    await client.update_status(RESOURCE_CLAIMS, claim)
 
 
 async def taint(client: Client, *devices: str) -> None:

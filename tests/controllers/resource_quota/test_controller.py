@@ -180,8 +180,8 @@ async def test_what_is_limited_may_change_and_nothing_is_written_without_need(ru
     await wait_for_usage(client, "q", {"configmaps": "0"})
 
     async def settled() -> ResourceQuota | None:
-        found = await client.get(RESOURCE_QUOTAS, "q", "default")
-        return found if found.status.hard == {"configmaps": "7"} else None
+        resource_quota = await client.get(RESOURCE_QUOTAS, "q", "default")
+        return resource_quota if resource_quota.status.hard == {"configmaps": "7"} else None
 
     before = await eventually(settled)
     await client.patch(RESOURCE_QUOTAS, "q", "default", {"metadata": {"labels": {"a": "b"}}})

@@ -82,8 +82,10 @@ async def run_pod(client: Client, name: str, *ips: str, ready: bool = True, node
 
 async def slices_of(client: Client, service: str = "s") -> list[EndpointSlice]:
     """Return the slices of a Service."""
-    found = await client.list(ENDPOINT_SLICES, "default", label_selector=f"kubernetes.io/service-name={service}")
-    return found.items
+    endpoint_slices = await client.list(
+        ENDPOINT_SLICES, "default", label_selector=f"kubernetes.io/service-name={service}"
+    )
+    return endpoint_slices.items
 
 
 async def ready_in_slices(client: Client, service: str = "s") -> dict[str, bool]:

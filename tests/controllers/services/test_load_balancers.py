@@ -58,8 +58,8 @@ async def test_a_service_gets_an_address_and_gives_it_back(run: Run) -> None:
     await client.patch(SERVICES, "s", "default", {"spec": {"type": "ClusterIP"}})
 
     async def released() -> bool:
-        found = await client.get(SERVICES, "s", "default")
-        return not found.metadata.finalizers and not found.status.load_balancer.ingress
+        service = await client.get(SERVICES, "s", "default")
+        return not service.metadata.finalizers and not service.status.load_balancer.ingress
 
     await eventually(released)
     await make_service(client, "another", type="LoadBalancer")

@@ -24,8 +24,8 @@ def test_networks_are_found_within_others(inner: str, expected: bool) -> None:
 
 
 async def ready(client: Client, name: str) -> list[tuple[str, str]]:
-    found = await client.get(SERVICE_CIDRS, name)
-    return [(each.status, each.reason) for each in found.status.conditions]
+    service_cidr = await client.get(SERVICE_CIDRS, name)
+    return [(each.status, each.reason) for each in service_cidr.status.conditions]
 
 
 async def names(client: Client) -> set[str]:

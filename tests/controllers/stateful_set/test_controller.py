@@ -185,8 +185,8 @@ async def test_on_delete_only_what_is_deleted_is_replaced(run: Run) -> None:
     await change_image(client, "j")
 
     async def looked() -> bool:
-        found = await client.get(STATEFUL_SETS, "web", "default")
-        return found.status.observed_generation == found.metadata.generation == 2
+        stateful_set = await client.get(STATEFUL_SETS, "web", "default")
+        return stateful_set.status.observed_generation == stateful_set.metadata.generation == 2
 
     await eventually(looked)
     assert await images(client) == {"web-0": "i"}
@@ -242,8 +242,8 @@ async def test_a_pod_is_adopted_and_put_right(run: Run) -> None:
     are_created = await make(client, 1)
 
     async def adopted() -> bool:
-        found = await client.get(PODS, "web-0", "default")
-        return [each.uid for each in found.metadata.owner_references] == [are_created.metadata.uid]
+        pod = await client.get(PODS, "web-0", "default")
+        return [each.uid for each in pod.metadata.owner_references] == [are_created.metadata.uid]
 
     await eventually(adopted)
     await run_pods(client)

@@ -41,7 +41,7 @@ async def test_the_finalizer_is_put_back(run: Run) -> None:
     await client.patch(PERSISTENT_VOLUME_CLAIMS, "a", "default", {"metadata": {"finalizers": None}})
 
     async def back() -> bool:
-        found = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
-        return found.metadata.finalizers == ["kubernetes.io/pvc-protection"]
+        claim = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
+        return claim.metadata.finalizers == ["kubernetes.io/pvc-protection"]
 
     await eventually(back)

@@ -64,9 +64,9 @@ def get(server: ServerProcess, path: str) -> int:
 def requests_of(server: ServerProcess) -> float:
     with server.client() as client:
         text = client.request("GET", "/metrics")[1].decode()
-    found = re.search(r'^apiserver_request_total\{verb="POST",[^}]*resource="configmaps"[^}]*\} (\d+)$', text, re.M)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r'^apiserver_request_total\{verb="POST",[^}]*resource="configmaps"[^}]*\} (\d+)$', text, re.M)
+    assert match is not None
+    return float(match[1])
 
 
 def test_what_is_acknowledged_is_seen_on_every_connection_at_once(server: ServerProcess) -> None:

@@ -36,13 +36,13 @@ _PLUGINS = frozenset(
 
 
 async def test_every_filter_and_preemption_have_two_cases_at_least() -> None:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for case in EXPECTED:
         decided = await (await simulation_of(world_of(case))).simulation.decide(await pending_pod(world_of(case)))
         if isinstance(decided, NoPlacement):
-            found.update(decided.plugins)
-            found["preemption"] += decided.preemption is not None
-    assert {plugin for plugin, count in found.items() if count >= 2} == _PLUGINS | {"preemption"}
+            counts.update(decided.plugins)
+            counts["preemption"] += decided.preemption is not None
+    assert {plugin for plugin, count in counts.items() if count >= 2} == _PLUGINS | {"preemption"}
 
 
 @pytest.mark.parametrize("case", EXPECTED)
@@ -75,9 +75,9 @@ async def test_groups_have_the_numbers_of_nodes_that_kube_scheduler_counts(case:
     assert sum(each["count"] for each in groups) == details["nodes"]
     told = EXPECTED[case]["message"].partition(" nodes are available: ")[2].partition(". ")[0].rstrip(".")
     for part in told.split(", "):
-        found = _PART.fullmatch(part)
-        assert found is not None, part
-        count, reason = int(found[1]), found[2]
+        match = _PART.fullmatch(part)
+        assert match is not None, part
+        count, reason = int(match[1]), match[2]
         of_reason = [each["count"] for each in groups if reason in [one["message"] for one in each["reasons"]]]
         assert sum(of_reason) >= count, reason
 

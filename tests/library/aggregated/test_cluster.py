@@ -133,9 +133,9 @@ async def test_another_authority_is_not_believed(
     server: ExtensionServer, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     others = ensure_certificates(tmp_path_factory.mktemp("others"))
-    found = find_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{server.port}", others))
+    cluster = find_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{server.port}", others))
     with pytest.raises(StatusError, match="certificate signed by unknown authority"):
-        await read_name(found)
+        await read_name(cluster)
     assert server.received == []
 
 
@@ -149,11 +149,11 @@ async def test_a_pod_knows_where_its_cluster_is(
     token.touch(0o600)
     token.write_text("first\n")
     server.paths[THING] = thing("a")
-    found = find_cluster("", account=tmp_path)
-    await read_name(found)
+    cluster = find_cluster("", account=tmp_path)
+    await read_name(cluster)
     token.write_text("second\n")
-    await read_name(found)
-    await found.aclose()
+    await read_name(cluster)
+    await cluster.aclose()
     assert [each.first("authorization") for each in server.received] == ["Bearer first", "Bearer second"]
 
 

@@ -88,8 +88,8 @@ def test_fields_that_are_not_known_or_given_twice_are_told_by_their_paths() -> N
     assert why(b'{"kind":"Any","apiVersion":"v1","parts":[{"size":"a","size":"b"}]}') == (
         'strict decoding error: duplicate field "parts[0].size"'
     )
-    found = read_document(_HEAD + b"part: {sise: a, size: b}", _KINDS, strict=False)
-    assert found == Any(kind="Any", api_version="x/v1beta1", part=Part(size="b"))
+    document = read_document(_HEAD + b"part: {sise: a, size: b}", _KINDS, strict=False)
+    assert document == Any(kind="Any", api_version="x/v1beta1", part=Part(size="b"))
 
 
 def test_a_document_may_be_of_a_kind_by_default() -> None:

@@ -33,7 +33,7 @@ def test_what_is_remembered_is_what_is_worked_out(objects: list[Any], empty: Any
         assert made(remembering, obj) == made(FieldManager(kind, resets=given_resets), obj)
 
 
-POD = {
+POD: dict[str, Any] = {
     "metadata": {"name": "a", "labels": {"x": "y"}},
     "spec": {
         "containers": [
@@ -84,3 +84,72 @@ def test_what_clients_choose_of_an_outline_takes_no_more_room_than_there_is() ->
         outlines = [*manager._new, *manager._new._old]
         most = max(most, sum(len(part) for outline in outlines for part in outline if isinstance(part, tuple)))
     assert 10_000 < most < 30_000
+
+
+def test_pods_of_one_spec_have_the_fields_of_their_own_metadata_and_status() -> None:
+    """The spec is recognized by its text, the rest by its outline."""
+    kind = find_built_in(GroupVersionKind("", "v1", "Pod"))
+    assert kind is not None
+    remembering = FieldManager(kind)
+    spec = {**POD["spec"], "nodeSelector": {f"label-{number}": "x" for number in range(20)}}
+    others: list[dict[str, Any]] = [
+        {"metadata": {"name": "a"}},
+        {"metadata": {"name": "b", "labels": {"x": "y"}}},
+        {"metadata": {"name": "c", "annotations": {"x": "y"}}, "status": {"phase": "Running"}},
+        {"metadata": {"name": "d", "ownerReferences": [{"uid": "1", "name": "o"}]}},
+        {"metadata": {"name": "e", "ownerReferences": [{"uid": "2", "name": "o"}]}},
+    ]
+    specs = [spec, {**spec, "hostname": "h"}, {**spec, "containers": [{"name": "other", "image": "i"}]}]
+    for each in [*specs, *specs]:
+        for other in others:
+            obj: Any = {"spec": each, **other}
+            made_anew = made(FieldManager(kind), kind.from_plain(obj).obj)
+            assert made(remembering, kind.from_plain(obj).obj) == made_anew
+    assert remembering._of_specs.count == 15
+
+
+def optional(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return a strategy of objects with some of the members."""
+    return st.fixed_dictionaries({}, optional=members)
+
+
+TEXTS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("cd"), max_size=2)
+CONTAINERS = st.lists(
+    optional(
+        name=st.sampled_from("ab"),
+        ports=st.lists(optional(containerPort=st.integers(1, 2), protocol=st.sampled_from(["TCP", "UDP"])), max_size=2),
+        resources=optional(limits=st.dictionaries(st.sampled_from(["cpu", "memory"]), st.just("1"))),
+        securityContext=optional(capabilities=optional(add=st.lists(st.sampled_from("ab"), max_size=2))),
+        livenessProbe=optional(httpGet=optional(port=st.sampled_from([80, "http"])), periodSeconds=st.integers(0, 1)),
+    ),
+    max_size=2,
+)
+PODS = optional(
+    metadata=optional(
+        name=st.sampled_from("ab"),
+        labels=TEXTS,
+        annotations=TEXTS,
+        finalizers=st.lists(st.sampled_from("ab"), max_size=2),
+        ownerReferences=st.lists(optional(uid=st.sampled_from("ab"), name=st.sampled_from("ab")), max_size=2),
+        creationTimestamp=st.sampled_from([None, TIME]),
+    ),
+    spec=optional(
+        containers=st.none() | CONTAINERS,
+        nodeSelector=TEXTS,
+        hostNetwork=st.booleans(),
+        volumes=st.lists(optional(name=st.sampled_from("ab"), emptyDir=optional(medium=st.just("Memory"))), max_size=2),
+        securityContext=optional(runAsUser=st.integers(0, 1)),
+    ),
+    status=optional(phase=st.sampled_from(["", "Running"]), podIPs=st.lists(optional(ip=st.just("1")), max_size=1)),
+)
+
+
+@given(st.lists(PODS, min_size=2, max_size=12), st.booleans())
+def test_what_is_remembered_of_a_class_is_what_is_worked_out(objects: list[Any], resets: bool) -> None:
+    kind = find_built_in(GroupVersionKind("", "v1", "Pod"))
+    assert kind is not None
+    given_resets = {kind.api_version: fields_at("status")} if resets else {}
+    remembering = FieldManager(kind, resets=given_resets)
+    for each in [*objects, *objects]:
+        obj = kind.from_plain(each).obj
+        assert made(remembering, obj) == made(FieldManager(kind, resets=given_resets), obj)

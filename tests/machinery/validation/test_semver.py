@@ -8,9 +8,9 @@ from steersman.machinery.validation.semver import ZERO, Semver, parse_semver
 
 
 def version(text: str) -> Semver:
-    found = parse_semver(text)
-    assert found is not None, text
-    return found
+    semver = parse_semver(text)
+    assert semver is not None, text
+    return semver
 
 
 @pytest.mark.parametrize(

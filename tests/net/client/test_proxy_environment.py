@@ -27,9 +27,9 @@ def test_urls_of_proxies(text: str, proxy: Proxy | None) -> None:
 
 
 def test_schemes_have_proxies_of_their_own() -> None:
-    found = ProxyEnvironment({"http_proxy": "proxy.example.com:3128", "HTTPS_PROXY": ""})
-    assert found.proxy_for("http", "a.example.com", 80) == PROXY
-    assert found.proxy_for("https", "a.example.com", 443) is None
+    proxy_environment = ProxyEnvironment({"http_proxy": "proxy.example.com:3128", "HTTPS_PROXY": ""})
+    assert proxy_environment.proxy_for("http", "a.example.com", 80) == PROXY
+    assert proxy_environment.proxy_for("https", "a.example.com", 443) is None
     cgi = ProxyEnvironment({"http_proxy": "proxy.example.com:3128", "REQUEST_METHOD": "GET"})
     assert cgi.proxy_for("http", "a.example.com", 80) is None
 
@@ -61,5 +61,5 @@ def test_schemes_have_proxies_of_their_own() -> None:
     ],
 )
 def test_what_is_reached_directly(exceptions: str, host: str, port: int, *, direct: bool) -> None:
-    found = ProxyEnvironment({"HTTPS_PROXY": "http://proxy.example.com:3128", "no_proxy": exceptions})
-    assert (found.proxy_for("https", host, port) is None) is direct
+    proxy_environment = ProxyEnvironment({"HTTPS_PROXY": "http://proxy.example.com:3128", "no_proxy": exceptions})
+    assert (proxy_environment.proxy_for("https", host, port) is None) is direct

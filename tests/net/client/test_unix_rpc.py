@@ -63,8 +63,8 @@ async def test_calls_go_over_one_connection(path: str) -> None:
         return message * 2
 
     async with serving(path, answer), channel_to(path) as (channel, ended):
-        found = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(50)))
-        assert found == [b"%d%d" % (n, n) for n in range(50)]
+        results = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(50)))
+        assert results == [b"%d%d" % (n, n) for n in range(50)]
         assert await channel.call(METHOD, b"", timeout=10) == b""
         assert ended == [(METHOD, "OK")] * 51
     assert len(peers) == 1
@@ -138,7 +138,7 @@ async def test_a_call_that_is_given_up_ends_at_the_server(path: str) -> None:
 async def test_a_server_that_is_not_there_is_waited_for(path: str) -> None:
     async with channel_to(path) as (channel, _):
         with pytest.raises(CallError) as caught:
-            await channel.call(METHOD, b"", timeout=0.02)
+            await channel.call(METHOD, b"", timeout=0.3)
         assert str(caught.value) == (
             'rpc error: code = DeadlineExceeded desc = latest balancer error: connection error: desc = "transport: '
             f'Error while dialing: dial unix {path}: connect: no such file or directory"'
@@ -195,8 +195,8 @@ async def test_calls_wait_for_room_on_a_full_connection(path: str) -> None:
         return message
 
     async with serving(path, answer, max_concurrent_streams=2), channel_to(path) as (channel, _):
-        found = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(20)))
-    assert found == [b"%d" % n for n in range(20)]
+        results = await asyncio.gather(*(channel.call(METHOD, b"%d" % n, timeout=10) for n in range(20)))
+    assert results == [b"%d" % n for n in range(20)]
     assert most <= 2
 
 
@@ -367,12 +367,12 @@ async def test_who_hangs_up_before_its_settings_is_no_server(path: str) -> None:
 
     async with scripted(path, script), channel_to(path) as (channel, ended):
         with pytest.raises(CallError) as caught:
-            await channel.call(METHOD, b"", timeout=0.05)
+            await channel.call(METHOD, b"", timeout=0.3)
     assert str(caught.value) == (
         "rpc error: code = DeadlineExceeded desc = latest balancer error: connection error: desc = "
         '"error reading server preface: EOF"'
     )
-    assert tried == 1  # the next time is a while later
+    assert 1 <= tried <= 2  # each time is a while after the last
     assert ended == [(METHOD, "DeadlineExceeded")]
 
 

@@ -57,8 +57,8 @@ class Node:
         await self.client.create(PODS, Pod(metadata=metadata, spec=spec))
 
         async def is_running() -> Pod | None:
-            found = await self.client.get(PODS, name, "default")
-            return found if found.status.phase != "Pending" else None
+            pod = await self.client.get(PODS, name, "default")
+            return pod if pod.status.phase != "Pending" else None
 
         found = await eventually(is_running)
         assert found is not None

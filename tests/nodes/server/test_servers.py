@@ -332,8 +332,10 @@ async def test_an_aggregated_server_by_a_service_reaches_a_pod(node: Node) -> No
     await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.example.com"), spec=spec))
 
     async def answered() -> bool:
-        found = await node.client.get(API_SERVICES, "v1.example.com")
-        return any("server gave HTTP response to HTTPS client" in each.message for each in found.status.conditions)
+        api_service = await node.client.get(API_SERVICES, "v1.example.com")
+        return any(
+            "server gave HTTP response to HTTPS client" in each.message for each in api_service.status.conditions
+        )
 
     await eventually(answered)
 

@@ -100,8 +100,8 @@ async def run_to_end(
     await node.pod(name, *command, image=image, args=args, env=list(env), restart_policy="Never")
 
     async def is_over() -> Pod | None:
-        found = await node.client.get(PODS, name, "default")
-        return found if found.status.phase in ("Succeeded", "Failed") else None
+        pod = await node.client.get(PODS, name, "default")
+        return pod if pod.status.phase in ("Succeeded", "Failed") else None
 
     found = await eventually(is_over)
     assert found is not None
@@ -281,8 +281,8 @@ async def test_apis_of_pods_have_no_resources_then(node: Node) -> None:
     await node.client.create(API_SERVICES, APIService(metadata=ObjectMeta(name="v1.things.example.com"), spec=spec))
 
     async def is_available() -> bool:
-        found = await node.client.get(API_SERVICES, "v1.things.example.com")
-        return any(each.type == "Available" and each.status == "True" for each in found.status.conditions)
+        api_service = await node.client.get(API_SERVICES, "v1.things.example.com")
+        return any(each.type == "Available" and each.status == "True" for each in api_service.status.conditions)
 
     assert await eventually(is_available)
     assert b'"resources":[]' in await node.client.request("GET", "/apis/things.example.com/v1")

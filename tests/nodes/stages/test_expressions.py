@@ -1,4 +1,4 @@
-"""Expressions of jq, compiled into one program."""
+"""Expressions of jq that are evaluated together."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_what_is_no_expression_by_itself_is_refused(source: str) -> None:
         Expressions().add(source)
 
 
-def test_an_end_of_all_counts_as_a_failure_of_all() -> None:
+def test_an_expression_cannot_end_the_others() -> None:
     expressions = Expressions()
     expressions.add(".s")
     expressions.add("halt")
-    assert list(expressions.evaluate(OBJECT)) == [None, None]
+    assert list(expressions.evaluate(OBJECT)) == [["text"], None]

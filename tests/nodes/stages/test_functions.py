@@ -8,6 +8,7 @@ from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.values import times
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
+from steersman.nodes.stages.declaration import NODES, PODS
 from steersman.nodes.stages.functions import functions_of_kind, functions_of_node, functions_of_pod, moment_text
 from steersman.nodes.stages.go_template.template import Template, data_of
 
@@ -15,7 +16,7 @@ DATA = data_of('{"text": "a \\"b\\" <c>", "number": 3, "real": 1.0, "map": {"b":
 
 
 def render(template: str) -> str:
-    return Template(template, functions_of_kind("Pod")).render(DATA)
+    return Template(template, functions_of_kind(PODS)).render(DATA)
 
 
 def node(number: int) -> SimulatedNode:
@@ -62,7 +63,7 @@ def test_a_pod_has_one_address_however_often_it_is_asked_for() -> None:
         '{{ NodeIP }} {{ NodeIPWith "node-0" }} {{ NodeIPsWith "node-1" }} {{ NodeIPWith "other" }} {{ PodIP }} '
         '{{ PodIPWith "node-1" false "" "a" "n" }} {{ PodIPsWith "node-1" false "" "a" "n" }} '
         '{{ PodIPWith "node-1" true "" "a" "n" }} {{ PodIPWith "node-0" false "" "b" "n" }}',
-        functions_of_kind("Pod"),
+        functions_of_kind(PODS),
     )
     for _ in range(2):
         assert template.render(None, functions) == (
@@ -72,5 +73,5 @@ def test_a_pod_has_one_address_however_often_it_is_asked_for() -> None:
 
 
 def test_what_is_known_of_a_node() -> None:
-    template = Template("{{ NodeName }} {{ NodeIP }}:{{ NodePort }}", functions_of_kind("Node"))
+    template = Template("{{ NodeName }} {{ NodeIP }}:{{ NodePort }}", functions_of_kind(NODES))
     assert template.render(None, functions_of_node(node(0))) == "node-0 172.16.0.2:10250"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from steersman.nodes.stages.conditions import Conditions
 from steersman.nodes.stages.declaration import Requirement, read_stage
 from steersman.nodes.stages.selection import LONGEST_DELAY, Lifecycle, ObjectSnapshot, duration_of, is_met, weight_of
 from tests.nodes.stages.samples import Plain, selecting, stage, where
@@ -17,7 +18,8 @@ NOW = 1_700_000_000.0
 
 
 def lifecycle(*stages: Plain) -> Lifecycle:
-    found = Lifecycle(Random(1))
+    random = Random(1)
+    found = Lifecycle(random, Conditions(random, "self"))
     for each in stages:
         found.add(read_stage(each))
     return found

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from steersman.client.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from steersman.nodes.stages.declaration import Finalizer, Finalizers, Patch, Step
+from steersman.nodes.stages.declaration import PODS, Finalizer, Finalizers, Patch, ResourceRef, Step
 from steersman.nodes.stages.go_template.values import TemplateError
 from steersman.nodes.stages.steps import PreparedPatch, finalizer_operations, prepared
 
 POD: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "x"}, {"name": "y"}]}}
 
 
-def patch(template: str, **more: Any) -> PreparedPatch:
-    found = prepared(Step(patch=Patch(template=template, **more)), "Pod").patch
+def patch(template: str, of: ResourceRef = PODS, **more: Any) -> PreparedPatch:
+    found = prepared(Step(patch=Patch(template=template, **more)), of).patch
     assert found is not None
     return found
 
@@ -42,6 +42,10 @@ def test_operations_of_a_json_patch_are_below_the_root() -> None:
 )
 def test_types_of_patches(type_: str | None, media: str) -> None:
     assert patch("a: 1", type=type_).media == media
+
+
+def test_patches_of_other_kinds_than_pods_and_nodes_are_merge_patches() -> None:
+    assert patch("a: 1", ResourceRef("example.com/v1", "Widget")).media == MERGE_PATCH
 
 
 @pytest.mark.parametrize(

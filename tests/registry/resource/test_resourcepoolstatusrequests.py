@@ -77,8 +77,10 @@ async def test_there_is_one_answer(cluster: Callable[..., Any]) -> None:
 
 
 def cells(status: ResourcePoolStatusRequestStatus | None) -> list[Any]:
-    found = ResourcePoolStatusRequest(status=status)
-    return [column.cell(found) for column in RESOURCE_POOL_STATUS_REQUESTS.columns if column.cell][1:8]
+    resource_pool_status_request = ResourcePoolStatusRequest(status=status)
+    return [
+        column.cell(resource_pool_status_request) for column in RESOURCE_POOL_STATUS_REQUESTS.columns if column.cell
+    ][1:8]
 
 
 def test_tables_sum_up_the_pools() -> None:

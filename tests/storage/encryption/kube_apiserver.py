@@ -55,8 +55,8 @@ def configuration(kms_endpoint: str) -> dict[str, Any]:
 def find_program(name: str) -> str | None:
     """In the folder that $STEERSMAN_REFERENCE names, or in PATH."""
     for folder in (os.environ.get("STEERSMAN_REFERENCE"), os.environ.get("PATH")):
-        if folder and (found := shutil.which(name, path=folder)):
-            return found
+        if folder and (path := shutil.which(name, path=folder)):
+            return path
     return None
 
 

@@ -20,10 +20,10 @@ _START_SECONDS: Final = 30
 def program(name: str = "etcd") -> str:
     """Return the path of etcd, or of another program of etcd's; skips the test if there is none."""
     folder = os.environ.get("STEERSMAN_REFERENCE", "")
-    found = shutil.which(name, path=os.pathsep.join(filter(None, (folder, os.environ.get("PATH", "")))))
-    if found is None:
+    path = shutil.which(name, path=os.pathsep.join(filter(None, (folder, os.environ.get("PATH", "")))))
+    if path is None:
         pytest.skip(f"there is no {name}: `make etcd` builds it")
-    return found
+    return path
 
 
 def free_port() -> int:

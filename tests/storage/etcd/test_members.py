@@ -73,14 +73,14 @@ async def hanging_up() -> AsyncIterator[Hangs]:
 
 
 async def test_one_who_hangs_up_at_once_is_told_of_as_unavailable(hanging_up: Hangs) -> None:
-    found = Members(endpoints([hanging_up.url]))
+    members = Members(endpoints([hanging_up.url]))
     try:
         for _ in range(20):  # the connection ends while it is made, or just after that
             with pytest.raises(CallError) as caught:
-                await found.call(messages.RANGE, ASKED, repeatable=False)
+                await members.call(messages.RANGE, ASKED, repeatable=False)
             assert caught.value.code is Code.UNAVAILABLE
     finally:
-        await ended(found)
+        await ended(members)
 
 
 async def test_a_connection_that_ends_before_it_is_taken_over_was_not_used(
@@ -100,25 +100,25 @@ async def test_a_connection_that_ends_before_it_is_taken_over_was_not_used(
 @pytest.mark.usefixtures("impatient")
 async def test_a_member_that_owes_answers_and_is_silent_is_left(etcd_process: EtcdProcess) -> None:
     async with Hangs(up=False) as silent:
-        found = Members(endpoints([silent.url, etcd_process.url]))
-        found._endpoints.sort(key=lambda each: each.text != silent.url)
+        members = Members(endpoints([silent.url, etcd_process.url]))
+        members._endpoints.sort(key=lambda each: each.text != silent.url)
         began = time.monotonic()
-        assert messages.read_range(await found.call(messages.RANGE, ASKED, repeatable=True)).revision == 1
+        assert messages.read_range(await members.call(messages.RANGE, ASKED, repeatable=True)).revision == 1
         assert time.monotonic() - began < 5
         assert silent.taken == 1
-        await ended(found)
+        await ended(members)
 
 
 @pytest.mark.usefixtures("impatient")
 async def test_a_write_to_a_member_that_stops_is_not_sent_again(etcd_process: EtcdProcess) -> None:
-    found = Members(endpoints([etcd_process.url]))
-    await found.call(messages.RANGE, ASKED, repeatable=True)
+    members = Members(endpoints([etcd_process.url]))
+    await members.call(messages.RANGE, ASKED, repeatable=True)
     etcd_process.pause()
     with pytest.raises(CallError) as caught:
-        await found.call(messages.TXN, ASKED, repeatable=False)
+        await members.call(messages.TXN, ASKED, repeatable=False)
     assert caught.value.code is Code.UNAVAILABLE
     assert not caught.value.is_unsent
-    await ended(found)
+    await ended(members)
 
 
 async def test_a_member_of_another_cluster_is_asked_for_nothing(tmp_path: Path, etcd_process: EtcdProcess) -> None:
@@ -148,16 +148,16 @@ async def test_a_member_of_another_cluster_is_asked_for_nothing(tmp_path: Path, 
 
 @pytest.mark.usefixtures("impatient")
 async def test_a_member_that_is_there_is_kept_however_long_it_takes(etcd_process: EtcdProcess) -> None:
-    found = Members(endpoints([etcd_process.url]))
+    members = Members(endpoints([etcd_process.url]))
     told: list[CallError | None] = []
-    stream = await found.stream(messages.WATCH, lambda data: None, told.append)
+    stream = await members.stream(messages.WATCH, lambda data: None, told.append)
     stream.send(messages.watch(b"/", b"0", 1))
-    connection = found._connection
+    connection = members._connection
     await asyncio.sleep(1)  # in which nothing happens
-    assert found._connection is connection
+    assert members._connection is connection
     assert not told
     stream.cancel()
-    await ended(found)
+    await ended(members)
 
 
 @pytest.mark.parametrize("others", [1, 3])
@@ -183,18 +183,18 @@ async def test_the_watch_finds_the_member_that_answers(etcd_process: EtcdProcess
 
 async def test_many_calls_that_are_given_up_leave_the_connection_as_it_is(etcd_process: EtcdProcess) -> None:
     """etcd hangs up on clients that send PING often while it has nothing to say."""
-    found = Members(endpoints([etcd_process.url]))
-    await found.call(messages.RANGE, ASKED, repeatable=True)
-    connection = found._connection
+    members = Members(endpoints([etcd_process.url]))
+    await members.call(messages.RANGE, ASKED, repeatable=True)
+    connection = members._connection
     assert connection is not None
     for _ in range(8):
-        stream = await found.stream(messages.WATCH, lambda data: None, lambda error: None)
+        stream = await members.stream(messages.WATCH, lambda data: None, lambda error: None)
         await asyncio.sleep(0.02)
         stream.cancel()
         await asyncio.sleep(0.02)
-    await found.call(messages.RANGE, ASKED, repeatable=True)
-    assert found._connection is connection
-    await ended(found)
+    await members.call(messages.RANGE, ASKED, repeatable=True)
+    assert members._connection is connection
+    await ended(members)
 
 
 @pytest.mark.slow
@@ -241,13 +241,13 @@ async def test_a_call_of_a_traced_request_passes_its_trace_context_on() -> None:
     server.start()
     trace = Readers().begin({"traceparent": f"00-{5:032x}-{6:016x}-01", "baggage": "k=v"})
     assert trace is not None
-    found = Members(endpoints([f"http://127.0.0.1:{port}"]))
-    await found.call(messages.RANGE, ASKED, repeatable=True)
+    members = Members(endpoints([f"http://127.0.0.1:{port}"]))
+    await members.call(messages.RANGE, ASKED, repeatable=True)
     assert "traceparent" not in received[-1]
     token = record(trace)
-    await found.call(messages.RANGE, ASKED, repeatable=True)
+    await members.call(messages.RANGE, ASKED, repeatable=True)
     stop_recording(token)
     assert received[-1]["traceparent"] == f"00-{5:032x}-{6:016x}-01"
     assert received[-1]["baggage"] == "k=v"
-    await ended(found)
+    await ended(members)
     server.stop(None).wait()

@@ -83,9 +83,9 @@ async def test_fragments_without_end_end_the_watch(monkeypatch: pytest.MonkeyPat
 
 
 async def test_garbage_ends_the_watch() -> None:
-    found = Told(after=3)
-    error = found.take(b"\x0a\xff")
+    told = Told(after=3)
+    error = told.take(b"\x0a\xff")
     assert error is not None
     assert not isinstance(error, _Inconsistent)
-    assert not found.revisions
+    assert not told.revisions
     await asyncio.sleep(0)

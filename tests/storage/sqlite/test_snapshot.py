@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import sqlite3
 import stat
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from steersman.storage.interface import Compacted, StorageFormatError, StorageLocked
 from steersman.storage.sqlite import SQLiteStorage, snapshot
+from steersman.storage.sqlite.file import FileLock
 from tests.storage.storage_model import Recorder
 
 
@@ -229,3 +231,38 @@ async def test_what_no_version_has_made_is_not_restored_nor_opened(file: Path, t
     assert not (tmp_path / "restored.db").exists()
     with pytest.raises(StorageFormatError, match=refused):
         await opened(file)
+
+
+async def test_a_lock_file_goes_with_a_storage_that_was_not_made(file: Path, tmp_path: Path) -> None:
+    (folder := tmp_path / "new").mkdir()
+    with pytest.raises(StorageFormatError, match="in the future"):
+        snapshot.fork(file, folder / "steersman.db", revision=10_000)
+    snapshot.save(file, saved := tmp_path / "saved")
+    (tmp_path / "saved.sha256").write_text("wrong")
+    with pytest.raises(StorageFormatError, match="checksum"):
+        snapshot.restore(saved, folder / "steersman.db")
+    assert not list(folder.iterdir())
+    snapshot.fork(file, folder / "steersman.db", revision=10)
+    with pytest.raises(StorageFormatError, match="already exists"):
+        snapshot.fork(file, folder / "steersman.db", revision=10)
+    assert (folder / "steersman.db.lock").exists()
+
+
+def test_a_lock_on_a_file_that_has_gone_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, flock = tmp_path / "steersman.db", fcntl.flock
+    removed: list[Path] = []
+
+    def locked_late(descriptor: int, operation: int) -> None:
+        """Lock the first time only after the last holder has removed the file."""
+        if not removed:
+            removed.append(path.with_name("steersman.db.lock"))
+            removed[0].unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", locked_late)
+    lock = FileLock(path)
+    with pytest.raises(StorageLocked):
+        FileLock(path)
+    lock.release_or_remove()
+    assert not list(tmp_path.iterdir())
+    FileLock(path).release()

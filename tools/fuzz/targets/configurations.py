@@ -38,11 +38,11 @@ def authentication_configuration(data: bytes) -> int:
 
 def encryption_configuration(data: bytes) -> int:
     """The number of resources; what is judged good makes providers."""
-    found = encryption.parse_configuration(data, Path("encryption.yaml"), reloads=True)
-    resources = found.resources or []
+    configuration = encryption.parse_configuration(data, Path("encryption.yaml"), reloads=True)
+    resources = configuration.resources or []
     for each in resources:
         each.providers = [provider for provider in each.providers or [] if provider.kms is None]  # needs a loop
-    Providers.from_configuration(found, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
+    Providers.from_configuration(configuration, Metrics(TransformationMetrics(), EnvelopeMetrics("server")))
     return len(resources)
 
 

@@ -25,10 +25,10 @@ class _NoDocument(ValueError):
 
 def _halves(data: bytes) -> tuple[dict[str, Any], Any]:
     document, _, patch = data.partition(b"\0")
-    found = decode_untyped(document)
-    if not isinstance(found, dict):
+    untyped = decode_untyped(document)
+    if not isinstance(untyped, dict):
         raise _NoDocument
-    return found, decode_untyped(patch)
+    return untyped, decode_untyped(patch)
 
 
 def as_json_patch(data: bytes) -> str:

@@ -111,10 +111,10 @@ def minor_of(text: str) -> int:
     """Return the minor version in `v1.24`, LATEST for `latest`. Raises ValueError for any other text."""
     if text == "latest":
         return LATEST
-    found = _VERSION.fullmatch(text)
-    if found is None or int(found[1]) >= 1 << 63:
+    match = _VERSION.fullmatch(text)
+    if match is None or int(match[1]) >= 1 << 63:
         raise ValueError(_WRONG_VERSION)
-    return int(found[1])
+    return int(match[1])
 
 
 def stricter(one: str, other: str) -> bool:

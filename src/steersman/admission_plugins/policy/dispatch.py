@@ -176,10 +176,10 @@ class PolicyPlugin(Plugin):
         name = attributes.action.namespace
         if not name or attributes.kind == _NAMESPACE:
             return None
-        found = self._namespaces.read_cached("", name, _PLAIN)
-        if found is None:
+        cached = self._namespaces.read_cached("", name, _PLAIN)
+        if cached is None:
             raise not_found(_NAMESPACES, name)
-        return found
+        return cached
 
     def _answers(self, attributes: Attributes) -> AuthorizerAnswers:
         """Return the authorizer's verdicts for expressions of a request."""

@@ -40,8 +40,8 @@ class Conditions:
         from steersman.admission_rules.match_conditions import MatchConditions  # most servers never need this import
 
         policy = "Ignore" if self._ignores_failures else "Fail"
-        found = self.compiled = MatchConditions(self._conditions, failure_policy=policy)
-        return found
+        match_conditions = self.compiled = MatchConditions(self._conditions, failure_policy=policy)
+        return match_conditions
 
 
 class Hook(Struct, frozen=True, eq=False):

@@ -105,8 +105,8 @@ def _script(command: str, help_text: str, version: str) -> bytes:
 
 def _link_kubectl(link: Path) -> None:
     """Link the kubectl in PATH; do nothing if there is none, or only this link."""
-    found = shutil.which("kubectl")
-    target = Path(found).absolute() if found else None
+    path = shutil.which("kubectl")
+    target = Path(path).absolute() if path else None
     if target == link or (link.is_symlink() and (target is None or Path(os.readlink(link)) == target)):
         return
     if target is None:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from steersman.client.api_resource import APIResource
-from steersman.client.client import MAX_PAGES, Client, decoded, too_many_pages
+from steersman.client.client import Client, Pages, decoded
 from steersman.client.discovery import DiscoveredResource
 from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import StatusError
@@ -102,19 +102,15 @@ async def _objects(
 ) -> dict[tuple[str, str], tuple[str, msgspec.Raw]]:
     """Return version and encoded object by namespace and name, as of a revision."""
     found: dict[tuple[str, str], tuple[str, msgspec.Raw]] = {}
-    token = ""
-    for _ in range(MAX_PAGES):
-        query: dict[str, object] = (
-            {"limit": _PAGE, "continue": token} if token else {"limit": _PAGE, "resourceVersion": revision}
-        )
-        if not token:
-            query["resourceVersionMatch"] = "Exact"
+    pages = Pages(resource)
+    query: dict[str, object] = {"limit": _PAGE, "resourceVersion": revision, "resourceVersionMatch": "Exact"}
+    while pages.more:
         data = await client.request("GET", f"{resource.path(namespace)}?{urlencode(query)}")
         objects, token = await decoded(_page, data)
         found |= objects
-        if not token:
-            return found
-    raise too_many_pages(resource)
+        pages.advance(token)
+        query = {"limit": _PAGE, "continue": token}
+    return found
 
 
 def _page(data: bytes) -> tuple[dict[tuple[str, str], tuple[str, msgspec.Raw]], str]:
@@ -138,15 +134,15 @@ async def _differing(
         if old is not None and new is not None and old[0] == new[0]:
             continue
         kind = "ADDED" if old is None else "REMOVED" if new is None else "CHANGED"
-        found = ObjectChange(kind, str(resource.group_resource), resource.kind, key[0], key[1])
+        object_change = ObjectChange(kind, str(resource.group_resource), resource.kind, key[0], key[1])
         if old is not None and new is not None:
             values = [await decoded(decode_plain, bytes(each)) for each in (old[1], new[1])]
             shown = changes_of(values[0], values[1], hides=hides)
-            found.changes = [each for each in shown["changes"] if noise or not _is_heartbeat(each["path"])]
-            found.more = shown.get("moreChanges", 0)
-            if not found.changes and not found.more:
+            object_change.changes = [each for each in shown["changes"] if noise or not _is_heartbeat(each["path"])]
+            object_change.more = shown.get("moreChanges", 0)
+            if not object_change.changes and not object_change.more:
                 continue
-        yield found
+        yield object_change
 
 
 def _is_heartbeat(path: str) -> bool:

@@ -26,7 +26,7 @@ def fork(folder: Path, at: str, data_dir: Path | None) -> None:
     Start a cluster or server in it with --data-dir. As after `storage restore`, keys and certificates are new.
     """
     from steersman.controlplane.data_files import FILE
-    from steersman.machinery.private_files import make_own_folder
+    from steersman.machinery.private_files import new_in_own_folder
     from steersman.machinery.values.times import parse
     from steersman.storage.sqlite import snapshot
 
@@ -35,10 +35,10 @@ def fork(folder: Path, at: str, data_dir: Path | None) -> None:
     source, target = storage_file(data_dir), folder / FILE
 
     def forked() -> snapshot.Snapshot:
-        make_own_folder(folder)
-        if is_time(at):
-            return snapshot.fork(source, target, seconds=parse(at).timestamp())
-        return snapshot.fork(source, target, revision=int(at))
+        with new_in_own_folder(folder):
+            if is_time(at):
+                return snapshot.fork(source, target, seconds=parse(at).timestamp())
+            return snapshot.fork(source, target, revision=int(at))
 
     made = with_clean_errors(forked)
     click.echo(f"forked {target}: revision {made.revision}")

@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
-from steersman.client.api_resource import APIResource
-from steersman.client.client import Client
-from steersman.client.errors import is_not_found
 from steersman.cluster.configuration import MOST_NODES
-from steersman.cluster.node_pools.pool import GROUP_NAME, KIND, NODE_POOLS, PLURAL, VERSION
-from steersman.machinery.errors.status import StatusError
+from steersman.cluster.node_pools.pool import GROUP_NAME, KIND, PLURAL, VERSION
 
 _NAME: Final = f"{PLURAL}.{GROUP_NAME}"
-_DEFINITIONS: Final[APIResource[dict[str, Any]]] = APIResource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict, namespaced=False
-)
-_AGAIN: Final = 0.01
-"""Seconds between two checks if NodePools are served."""
-PATIENCE: Final = 10.0
-"""Seconds until which NodePools must be served."""
 _MOST_ENTRIES: Final = 64
 """Entries of a map or list of the template."""
 _MOST_VALUE: Final = 4096
 """Characters of an annotation."""
-
-
-class NotServed(Exception):
-    """The definition is there, and its objects are not served."""
-
-
-async def install(client: Client) -> None:
-    """Apply the definition, and return once NodePools are served.
-
-    Raises StatusError, Unreachable; NotServed if another definition has the names, for example.
-    """
-    await client.apply(_DEFINITIONS, _NAME, "", definition())
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                if await _is_served(client):
-                    return
-                await asyncio.sleep(_AGAIN)
-    except TimeoutError:
-        raise NotServed(f"{_NAME} is not served after {PATIENCE:.0f} s") from None
-
-
-async def _is_served(client: Client) -> bool:
-    try:
-        await client.list(NODE_POOLS, limit=1)
-    except StatusError as error:
-        if not is_not_found(error):
-            raise
-        return False
-    return True
 
 
 def definition() -> dict[str, Any]:

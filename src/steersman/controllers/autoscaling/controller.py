@@ -196,14 +196,14 @@ class HorizontalPodAutoscalerController(Controller[Key]):
             return most, "Current number of replicas above Spec.MaxReplicas", ""
         if current < this.least:
             return this.least, "Current number of replicas below Spec.MinReplicas", ""
-        found = await self._measure(this, scale)
-        desired, name = (found.replicas, found.name) if found.replicas > 0 else (0, "")
+        proposed = await self._measure(this, scale)
+        desired, name = (proposed.replicas, proposed.name) if proposed.replicas > 0 else (0, "")
         reason = (
             f"{name} above target" if desired > current else "All metrics below target" if desired < current else ""
         )
         bounds = Bounds(current, this.least, most)
         allowed = self._allowed_by_rules(this, desired, bounds)
-        return (None if allowed == current else allowed), reason, found.error
+        return (None if allowed == current else allowed), reason, proposed.error
 
     def _allowed_by_rules(self, this: _Reconciliation, desired: int, bounds: Bounds) -> int:
         rules, now = this.hpa.spec.behavior, times.unix_now()
@@ -242,7 +242,7 @@ class HorizontalPodAutoscalerController(Controller[Key]):
         )
         evaluation = Evaluation(self._metrics, scale_target, self._tolerances(this.hpa), readiness)
         specs = this.hpa.spec.metrics
-        found: list[Evaluated] = []
+        evaluations: list[Evaluated] = []
         statuses: list[MetricStatus] = []
         failures: list[MetricFailed] = []
         for spec in specs:
@@ -253,12 +253,12 @@ class HorizontalPodAutoscalerController(Controller[Key]):
                 failures.append(error)
                 statuses.append(MetricStatus())
             else:
-                found.append(evaluated)
+                evaluations.append(evaluated)
                 statuses.append(evaluated.status)
         text = ""
         if failures:
             text = f"invalid metrics ({len(failures)} invalid out of {len(specs)}), first error is: {failures[0]}"
-        best = max(found, key=lambda each: each.replicas) if found else None
+        best = max(evaluations, key=lambda each: each.replicas) if evaluations else None
         if best is None or (failures and best.replicas < scale.spec.replicas):
             if failures:
                 why = f"the HPA was unable to compute the replica count: {failures[0].why}"

@@ -158,10 +158,10 @@ class Evaluation:
 
     async def _grouped(self, pods: Sequence[Pod], metrics: dict[str, PodMetric], resource: str) -> Group:
         """Return the pods grouped by readiness and metrics, in time slices."""
-        found: list[Group] = []
+        groups: list[Group] = []
         async for part in time_sliced(_parts(pods)):
-            found.append(replicas.group(part, metrics, resource, self._readiness))
-        return replicas.merged(found)
+            groups.append(replicas.group(part, metrics, resource, self._readiness))
+        return replicas.merged(groups)
 
     async def _pods_metric(self, source: PodsMetricSource) -> Evaluated:
         metric = source.metric

@@ -153,8 +153,8 @@ def _limit(rules: HPAScalingRules, current: int, starts: Sequence[int], directio
         change = direction.by_pods if policy.type == "Pods" else direction.by_percent
         return change(start, policy.value)
 
-    found = [proposed(policy, start) for policy, start in zip(rules.policies, starts, strict=True)]
-    return direction.smallest(found) if rules.select_policy == "Min" else direction.largest(found)
+    limits = [proposed(policy, start) for policy, start in zip(rules.policies, starts, strict=True)]
+    return direction.smallest(limits) if rules.select_policy == "Min" else direction.largest(limits)
 
 
 def _rules_up_and_down(rules: HorizontalPodAutoscalerBehavior) -> tuple[HPAScalingRules, HPAScalingRules]:

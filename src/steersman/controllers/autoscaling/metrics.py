@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from steersman.api.autoscaling.v2 import CrossVersionObjectReference
 from steersman.client.client import Client
+from steersman.client.discovery import api_groups
 from steersman.client.metrics_types import (
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
@@ -31,6 +31,7 @@ from steersman.machinery.errors.status import CAUSE_UNEXPECTED_SERVER_RESPONSE, 
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import Quantity, QuantityError
+from steersman.work import simulated_time
 from steersman.work.yielding import time_sliced
 
 _MINUTE: Final = 60.0
@@ -60,11 +61,11 @@ class MetricsClient:
     ) -> dict[str, PodMetric]:
         """Return the usage of a resource by pods or by one container of them, by the pods' names."""
         response = self._client.request("GET", POD_METRICS.path(namespace) + _query(labelSelector=selector))
-        found = _decoded("resource", _Items, await _answer("resource", response, "pods.metrics.k8s.io"))
-        if not found.items:
+        items = _decoded("resource", _Items, await _answer("resource", response, "pods.metrics.k8s.io"))
+        if not items.items:
             raise NoProposal("no metrics returned from resource metrics API")
         values: dict[str, PodMetric] = {}
-        async for raw in time_sliced(found.items):
+        async for raw in time_sliced(items.items):
             each = _decoded("resource", PodMetrics, bytes(raw))
             value = _usage(each, resource, container)
             if value is not None:
@@ -76,11 +77,11 @@ class MetricsClient:
     ) -> dict[str, PodMetric]:
         """Return a custom metric of pods, by their names."""
         query = _query(labelSelector=selector, metricLabelSelector=metric_selector)
-        found = await self._custom(namespace, "", "Pod", "*", metric, query)
-        if not found.items:
+        answer = await self._custom(namespace, "", "Pod", "*", metric, query)
+        if not answer.items:
             raise NoProposal("no metrics returned from custom metrics API")
         values: dict[str, PodMetric] = {}
-        for each in found.items:
+        for each in answer.items:
             seconds = _MINUTE if each.window_seconds is None else float(each.window_seconds)
             values[each.described_object.name] = PodMetric(_milli(each.value), _unix(each.timestamp), seconds)
         return values
@@ -94,21 +95,21 @@ class MetricsClient:
         except NoProposal:
             group = ""
         query = _query(metricLabelSelector=metric_selector)
-        found = await self._custom(namespace, group, of.kind, of.name, metric, query)
-        if len(found.items) != 1:
-            text = f"the custom metrics API server returned {len(found.items)} results when we asked for exactly one"
+        values = await self._custom(namespace, group, of.kind, of.name, metric, query)
+        if len(values.items) != 1:
+            text = f"the custom metrics API server returned {len(values.items)} results when we asked for exactly one"
             raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}")
-        return _milli(found.items[0].value)
+        return _milli(values.items[0].value)
 
     async def get_external_metric(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
         """Return the values of an external metric."""
         path = f"/apis/{EXTERNAL_METRICS}/v1beta1/namespaces/{_part(namespace)}/{_part(metric)}"
         response = self._client.request("GET", path + _query(labelSelector=selector))
         body = await _answer("external", response, f"{metric}.{EXTERNAL_METRICS}")
-        found = _decoded("external", ExternalMetricValueList, body)
-        if not found.items:
+        values = _decoded("external", ExternalMetricValueList, body)
+        if not values.items:
             raise NoProposal("no metrics returned from external metrics API")
-        return [_milli(each.value) for each in found.items]
+        return [_milli(each.value) for each in values.items]
 
     async def _custom(
         self, namespace: str, group: str, kind: str, name: str, metric: str, query: str
@@ -118,12 +119,12 @@ class MetricsClient:
             plural, name, path = "metrics", metric, f"namespaces/{_part(namespace)}/metrics/{_part(metric)}"
         else:
             try:
-                found = await self._mapper.resource_of(group, kind)
+                resource = await self._mapper.resource_of(group, kind)
             except (NoProposal, StatusError, Unreachable) as error:
                 shown = f"{kind}.{group}" if group else kind
                 text = f"unable to map kind {shown} to resource: {error}"
                 raise NoProposal(f"unable to fetch metrics from custom metrics API: {text}") from None
-            plural = f"{found.plural}.{found.group}" if found.group else found.plural
+            plural = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
             path = f"namespaces/{_part(namespace)}/{_part(plural)}/{_part(name)}/{_part(metric)}"
         response = self._client.request("GET", f"/apis/{CUSTOM_METRICS}/{version}/{path}{query}")
         body = await _answer("custom", response, f"{plural}.{CUSTOM_METRICS} {name}")
@@ -133,15 +134,13 @@ class MetricsClient:
 
     async def _custom_version(self) -> str:
         """Return the server's preferred version of custom metrics among the known versions."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         if self._version is not None and now - self._version[0] < _VERSION_GOOD_FOR:
             return self._version[1]
-        groups: list[dict[str, Any]] = (await self._client.get_plain("/apis")).get("groups") or []
-        found = next((each for each in groups if each.get("name") == CUSTOM_METRICS), None)
-        if found is None:
+        api_group = next((each for each in await api_groups(self._client) if each.name == CUSTOM_METRICS), None)
+        if api_group is None:
             raise NoProposal(f"no custom metrics API ({CUSTOM_METRICS}) registered")
-        served = (found.get("preferredVersion") or {}, *(found.get("versions") or ()))
-        versions = [each.get("version") for each in served]
+        versions = [each.version for each in (api_group.preferred_version, *(api_group.versions or ()))]
         version: str | None = next((each for each in versions if each in _KNOWN_VERSIONS), None)
         if version is None:
             raise NoProposal("no known available metric versions found")
@@ -165,10 +164,10 @@ async def _answer(api: str, response: Awaitable[T], resource: str) -> T:
 
 def _decoded(api: str, cls: type[T], body: bytes) -> T:
     try:
-        found: T = decoder(cls).decode(body)
+        decoded: T = decoder(cls).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise NoProposal(f"unable to fetch metrics from {api} metrics API: the response cannot be decoded") from None
-    return found
+    return decoded
 
 
 def _converted(old: OldMetricValue) -> MetricValue:

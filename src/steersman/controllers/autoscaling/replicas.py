@@ -188,10 +188,10 @@ class UtilizationTarget(Target):
 def counted_metrics(metrics: Mapping[str, PodMetric], grouped: Group) -> dict[str, PodMetric]:
     """Return the metrics of the pods that count. Raises NoProposal if there are none."""
     left_out = grouped.ignored | grouped.unready
-    found = {name: metric for name, metric in metrics.items() if name not in left_out}
-    if not found:
+    counted = {name: metric for name, metric in metrics.items() if name not in left_out}
+    if not counted:
         raise NoProposal("did not receive metrics for targeted pods (pods might be unready)")
-    return found
+    return counted
 
 
 def propose_for_pods(
@@ -203,21 +203,21 @@ def propose_for_pods(
     scaling up. When scaling up, unready pods are assumed to have usage 0 too. Raises NoProposal.
     """
     metrics = dict(counted_metrics)
-    found = target.usage(metrics)
-    stays = Proposal(current, found.usage, found.utilization)
-    adds_beside_unready = bool(grouped.unready) and found.ratio > 1.0
+    usage = target.usage(metrics)
+    stays = Proposal(current, usage.usage, usage.utilization)
+    adds_beside_unready = bool(grouped.unready) and usage.ratio > 1.0
     if not adds_beside_unready and not grouped.missing:
-        if tolerances.are_met(found.ratio):
+        if tolerances.are_met(usage.ratio):
             return stays
-        return stays._replace(replicas=_rounded_up(found.ratio * grouped.ready))
-    if found.ratio < 1.0:
+        return stays._replace(replicas=_rounded_up(usage.ratio * grouped.ready))
+    if usage.ratio < 1.0:
         metrics |= {name: PodMetric(target.assumed_usage(name)) for name in grouped.missing}
-    elif found.ratio > 1.0:
+    elif usage.ratio > 1.0:
         metrics |= dict.fromkeys(grouped.missing, PodMetric(0))
     if adds_beside_unready:
         metrics |= dict.fromkeys(grouped.unready, PodMetric(0))
     ratio = target.usage(metrics).ratio
-    turns = (found.ratio < 1.0 < ratio) or (found.ratio > 1.0 > ratio)
+    turns = (usage.ratio < 1.0 < ratio) or (usage.ratio > 1.0 > ratio)
     if tolerances.are_met(ratio) or turns:
         return stays
     replicas = _rounded_up(ratio * len(metrics))
@@ -258,8 +258,8 @@ def total(values: Iterable[int]) -> int:
 
 def quotient(dividend: int, divisor: int) -> int:
     """Return an integer quotient, truncated towards zero as in Go."""
-    found = abs(dividend) // abs(divisor)
-    return found if (dividend < 0) == (divisor < 0) else -found
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
 def _float_quotient(dividend: int, divisor: int) -> float:

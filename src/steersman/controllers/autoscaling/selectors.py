@@ -42,13 +42,13 @@ class Selectors:
 
     def selecting(self, namespace: str, all_labels: Iterable[Mapping[str, str]]) -> list[Key]:
         """Return the autoscalers that select any of these pods (by their labels) of a namespace, sorted by name."""
-        found: set[Key] = set()
+        keys: set[Key] = set()
         for labels in all_labels:
             for pair in (*labels.items(), _ANY):
                 for key in self._by_label.get((namespace, pair), ()):
-                    if key not in found and self._selectors[key].matches(labels):
-                        found.add(key)
-        return sorted(found)
+                    if key not in keys and self._selectors[key].matches(labels):
+                        keys.add(key)
+        return sorted(keys)
 
 
 def _equality_pair(selector: Selector) -> _Pair:

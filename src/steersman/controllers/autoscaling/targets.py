@@ -8,11 +8,12 @@ from urllib.parse import urlencode
 
 from steersman.api.autoscaling.v1 import Scale
 from steersman.client.api_resource import APIResource
-from steersman.client.client import Client
+from steersman.client.client import Client, decoded
 from steersman.client.discovery import preferred_resources
 from steersman.client.resources import SCALES
 from steersman.controllers.autoscaling.replicas import NoProposal
 from steersman.machinery.errors.field import quote
+from steersman.work import simulated_time
 
 _CACHE_SECONDS: Final = 30.0
 """Seconds for which a discovery is cached (kube-controller-manager's RESTMapper)."""
@@ -35,13 +36,13 @@ class Mapper:
         Raises NoProposal for a kind that is not served, StatusError, Unreachable.
         """
         async with self._asking:
-            age = asyncio.get_running_loop().time() - self._at
+            age = simulated_time.time() - self._at
             if age > _CACHE_SECONDS or ((group, kind) not in self._known and age > _NEGATIVE_CACHE_SECONDS):
-                found = await preferred_resources(self._client)
+                resources = await preferred_resources(self._client)
                 self._known = {
-                    (each.resource.group, each.resource.kind): each.resource for each in reversed(found.served)
+                    (each.resource.group, each.resource.kind): each.resource for each in reversed(resources.served)
                 }
-                self._at = asyncio.get_running_loop().time()
+                self._at = simulated_time.time()
         resource = self._known.get((group, kind))
         if resource is None:
             raise NoProposal(f"no matches for kind {quote(kind)} in group {quote(group)}")
@@ -58,7 +59,7 @@ def group_of(api_version: str) -> str:
 
 async def get_scale(client: Client, resource: APIResource[Any], namespace: str, name: str) -> Scale:
     """Return the scale of an object. Raises StatusError, Unreachable."""
-    return SCALES.decode(await client.request("GET", resource.path(namespace, name, "scale")))
+    return await decoded(SCALES.decode, await client.request("GET", resource.path(namespace, name, "scale")))
 
 
 async def put_scale(client: Client, resource: APIResource[Any], scale: Scale) -> Scale:
@@ -66,4 +67,4 @@ async def put_scale(client: Client, resource: APIResource[Any], scale: Scale) ->
     metadata = scale.metadata
     path = resource.path(metadata.namespace, metadata.name, "scale")
     target = f"{path}?{urlencode({'fieldManager': client.manager})}"
-    return SCALES.decode(await client.request("PUT", target, SCALES.encode(scale)))
+    return await decoded(SCALES.decode, await client.request("PUT", target, SCALES.encode(scale)))

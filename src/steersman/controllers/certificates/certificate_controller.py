@@ -35,5 +35,5 @@ class CertificateController(Controller[str]):
         """Return a request without a certificate, None if it has one or is gone. The object is shared: do not change
         it.
         """
-        found = self.requests.get("", name)
-        return None if found is None or found.status.certificate else found
+        request = self.requests.get("", name)
+        return None if request is None or request.status.certificate else request

@@ -71,8 +71,8 @@ def common_name(request: PKCS10Request) -> str:
     """Return the last common name of the subject, "" if there is none."""
     from cryptography.x509.oid import NameOID
 
-    found = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(found[-1].value) if found else ""
+    attributes = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(attributes[-1].value) if attributes else ""
 
 
 def alternative_names(request: PKCS10Request) -> AlternativeNames:
@@ -80,13 +80,13 @@ def alternative_names(request: PKCS10Request) -> AlternativeNames:
     from cryptography import x509
 
     try:
-        found = list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+        names = list(request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except x509.ExtensionNotFound:
         return AlternativeNames()
     except ValueError as error:
         raise Unreadable("x509: malformed extension") from error
     sorts = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
-    return AlternativeNames(*([each for each in found if isinstance(each, sort)] for sort in sorts))
+    return AlternativeNames(*([each for each in names if isinstance(each, sort)] for sort in sorts))
 
 
 def check(request: PKCS10Request, usages: Collection[str], signer: str) -> None:

@@ -325,14 +325,14 @@ def _surplus(daemon_set: DaemonSet, running: Sequence[Pod], hash_: str) -> list[
 
 def pods_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """Return the pods on each node, or to be scheduled to it, without finished pods that are being deleted."""
-    found: dict[str, list[Pod]] = {}
+    by_node: dict[str, list[Pod]] = {}
     for pod in pods:
         if is_terminal(pod) and pod.metadata.deletion_timestamp:
             continue
         node = target_node(pod)
         if node is not None:
-            found.setdefault(node, []).append(pod)
-    return found
+            by_node.setdefault(node, []).append(pod)
+    return by_node
 
 
 def status_of(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
+from steersman.work import simulated_time
 from steersman.work.backoff import Backoff
 from steersman.work.bounded_cache import BoundedCache
 
@@ -26,7 +26,7 @@ class FailedPodBackoff:
 
     def wait(self, key: tuple[str, int, str]) -> float:
         """Return the seconds to wait; 0 if the wait is over, which lengthens the next one."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         waits, since = self._waits[key] or (0, now)
         if waits and now - since < (delay := _BACKOFF.wait(waits - 1)):
             return delay

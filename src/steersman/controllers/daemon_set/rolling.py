@@ -48,7 +48,7 @@ def next_change(
 
     on_each = [(name, _new_and_old(daemon_set, pods, hash_)) for name, pods in everywhere.items()]
     if surge == 0:
-        return _replaced((found for _, found in on_each), unavailable, serves)
+        return _replaced((change for _, change in on_each), unavailable, serves)
     return _surged(on_each, suitable, surge, serves)
 
 
@@ -76,11 +76,11 @@ def _replaced(everywhere: Iterable[Found], unavailable: int, serves: Callable[[P
     """Return the old pods to delete: all unavailable ones, and others as long as few nodes are unavailable."""
     missing = 0
     change, candidates = Change(), []
-    for found in everywhere:
-        if found is None or (found[0] is None) == (found[1] is None):
+    for pods_on_nodes in everywhere:
+        if pods_on_nodes is None or (pods_on_nodes[0] is None) == (pods_on_nodes[1] is None):
             missing += 1
             continue
-        new, old = found
+        new, old = pods_on_nodes
         if new is not None:
             missing += not serves(new)
         elif old is not None and not serves(old):
@@ -100,11 +100,11 @@ def _surged(
     surging = serving = 0
     candidates: list[str] = []
     unwanted: list[Pod] = []
-    for name, found in everywhere:
-        if found is None:
+    for name, pods_on_nodes in everywhere:
+        if pods_on_nodes is None:
             surging += 1
             continue
-        new, old = found
+        new, old = pods_on_nodes
         one = old or new
         serving += one is not None and serves(one)
         if old is None:

@@ -111,9 +111,9 @@ class DeploymentController(Controller[Key]):
         )
         uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
         candidates = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
-        found = by_creation(await claims.claim(candidates))
+        sets = by_creation(await claims.claim(candidates))
         state = await DeploymentState.find(
-            self.client, self.recorder, self._sets, self._is_same_template, deployment, found
+            self.client, self.recorder, self._sets, self._is_same_template, deployment, sets
         )
         if deployment.metadata.deletion_timestamp:
             await state.update_new()

@@ -65,8 +65,8 @@ def by_creation(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 
 def by_size(sets: Iterable[ReplicaSet], *, newer_first: bool) -> list[ReplicaSet]:
     """Return ReplicaSets sorted by size, the largest first; equal sizes by age."""
-    found = sorted(sets, key=_creation, reverse=newer_first)
-    return sorted(found, key=lambda each: -replicas_of(each))
+    by_creation = sorted(sets, key=_creation, reverse=newer_first)
+    return sorted(by_creation, key=lambda each: -replicas_of(each))
 
 
 def _creation(each: ReplicaSet) -> tuple[str, str]:

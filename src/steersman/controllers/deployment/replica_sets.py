@@ -194,11 +194,11 @@ class DeploymentState:
 
         Any other one is a hash collision: it is counted, and `error` is raised.
         """
-        found = self._informer.get(new.metadata.namespace, new.metadata.name)
-        if found is None:
+        existing = self._informer.get(new.metadata.namespace, new.metadata.name)
+        if existing is None:
             raise TryLater(f'replicaset.apps "{new.metadata.name}" not found') from error
-        if is_controlled_by(found, self.deployment) and await self._same(self.deployment, found):
-            return found
+        if is_controlled_by(existing, self.deployment) and await self._same(self.deployment, existing):
+            return existing
         status = self.deployment.status
         status.collision_count = (status.collision_count or 0) + 1
         await self._client.update_status(DEPLOYMENTS, self.deployment)

@@ -160,21 +160,21 @@ async def roll_back(client: Client, recorder: Recorder, state: DeploymentState) 
     deployment = mutable_copy(state.deployment)
     about = reference(DEPLOYMENTS, deployment)
     revision = annotation_values.rollback_to(deployment) or annotation_values.last_revision(state.all_sets)
-    found = next((each for each in state.all_sets if annotation_values.revision_of(each) == revision), None)
+    target = next((each for each in state.all_sets if annotation_values.revision_of(each) == revision), None)
     own = deployment.metadata.annotations
     rolled_back = False
-    if not revision or found is None:
+    if not revision or target is None:
         text = "Unable to find the revision to rollback to." if revision else "Unable to find last revision."
         recorder.event(about, "Warning", "DeploymentRollbackRevisionNotFound", text)
-    elif await SameTemplate()(deployment, found):
+    elif await SameTemplate()(deployment, target):
         text = f'The rollback revision contains the same template as current deployment "{deployment.metadata.name}"'
         recorder.event(about, "Warning", "DeploymentRollbackTemplateUnchanged", text)
     else:
-        deployment.spec.template = mutable_template_copy(found.spec.template)
+        deployment.spec.template = mutable_template_copy(target.spec.template)
         deployment.spec.template.metadata.labels.pop(TEMPLATE_HASH, None)
         own = {
             **annotation_values.own_annotations(own),
-            **annotation_values.inherited_annotations(found.metadata.annotations),
+            **annotation_values.inherited_annotations(target.metadata.annotations),
         }
         rolled_back = True
     deployment.metadata.annotations = {key: value for key, value in own.items() if key != annotation_values.ROLLBACK_TO}

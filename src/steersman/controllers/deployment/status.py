@@ -97,19 +97,19 @@ def _with_progress(deployment: Deployment, status: DeploymentStatus, new: Replic
         return conditions
     name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
     if is_complete(deployment, status):
-        found = progressing("True", NEW_AVAILABLE, f"{name} has successfully progressed.")
-        return with_condition_changed(conditions, found)
+        condition = progressing("True", NEW_AVAILABLE, f"{name} has successfully progressed.")
+        return with_condition_changed(conditions, condition)
     if _has_progressed(deployment.status, status):
-        found = progressing("True", "ReplicaSetUpdated", f"{name} is progressing.")
+        condition = progressing("True", "ReplicaSetUpdated", f"{name} is progressing.")
         if current is not None:
             if current.status == "True":
-                found.last_transition_time = current.last_transition_time
+                condition.last_transition_time = current.last_transition_time
             # Without the old condition, the new one gets the current time as its update time.
             conditions = without_conditions(conditions, PROGRESSING)
-        return with_condition_changed(conditions, found)
+        return with_condition_changed(conditions, condition)
     if _has_timed_out(deployment, status):
-        found = progressing("False", TIMED_OUT, f"{name} has timed out progressing.")
-        return with_condition_changed(conditions, found)
+        condition = progressing("False", TIMED_OUT, f"{name} has timed out progressing.")
+        return with_condition_changed(conditions, condition)
     return conditions
 
 

@@ -94,18 +94,18 @@ class DisruptionController(Controller[DisruptionKey]):
     def _budget_of(self, pod: Pod) -> Key | None:
         """Return the budget of a pod. If several match, any of them is returned, and an event is recorded."""
         labels, namespace = pod.metadata.labels, pod.metadata.namespace
-        found = [
+        keys = [
             key
             for each in self._budgets.list(namespace)
             if (selector := self._selectors.get(key := key_of(each))) is not None and selector.matches(labels)
         ]
-        if len(found) > 1:
+        if len(keys) > 1:
             text = (
                 f"Pod {quote(namespace)}/{quote(pod.metadata.name)} matches multiple PodDisruptionBudgets.  "
-                f"Chose {quote(found[0][1])} arbitrarily."
+                f"Chose {quote(keys[0][1])} arbitrarily."
             )
             self.recorder.event(reference(PODS, pod), "Warning", "MultiplePodDisruptionBudgets", text)
-        return found[0] if found else None
+        return keys[0] if keys else None
 
     async def sync(self, key: DisruptionKey) -> None:
         if not key.is_budget:
@@ -166,12 +166,12 @@ class DisruptionController(Controller[DisruptionKey]):
         The selector is cached before the budget's pods are listed, so that no change of a pod is missed.
         """
         key = key_of(budget)
-        found = self._selectors.get(key)
-        if found is None:
-            found = await compile_selector(budget.spec.selector)
+        cached = self._selectors.get(key)
+        if cached is None:
+            cached = await compile_selector(budget.spec.selector)
             if (current := self._budgets.get(*key)) is not None and current.spec == budget.spec:
-                self._selectors[key] = found
-        return found
+                self._selectors[key] = cached
+        return cached
 
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
         """Yield the pods that a budget selects, in time slices."""
@@ -188,10 +188,10 @@ class DisruptionController(Controller[DisruptionKey]):
             assert owner is not None
             if owner.uid in scales:
                 continue
-            found = await self._scales.get(owner, pod.metadata.namespace)
-            if found is None:
+            scale = await self._scales.get(owner, pod.metadata.namespace)
+            if scale is None:
                 raise TryLater(f"found no controllers for pod {quote(pod.metadata.name)}")
-            scales[found[0]] = found[1]
+            scales[scale[0]] = scale[1]
         return sum(scales.values())
 
     async def _clear_condition(self, key: DisruptionKey) -> None:
@@ -214,14 +214,14 @@ def seconds_to_stay(pod: Pod) -> float | None:
 
     Return None if the pod has no such condition, or is being deleted.
     """
-    found = find_condition(pod.status.conditions, _TARGET)
+    condition = find_condition(pod.status.conditions, _TARGET)
     if (
         pod.metadata.deletion_timestamp
-        or found is None
-        or found.status != "True"
-        or found.reason == _BY_KUBELET
+        or condition is None
+        or condition.status != "True"
+        or condition.reason == _BY_KUBELET
         or is_terminal(pod)
     ):
         return None
-    since = times.parse(found.last_transition_time).timestamp() if found.last_transition_time else 0.0
+    since = times.parse(condition.last_transition_time).timestamp() if condition.last_transition_time else 0.0
     return max(since + STALE_AFTER - times.unix_now(), 0.0)

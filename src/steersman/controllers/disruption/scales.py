@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -12,12 +10,20 @@ from steersman.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from steersman.api.core.v1 import ReplicationController
 from steersman.api.meta.v1 import OwnerReference
 from steersman.client.api_resource import APIResource
-from steersman.client.client import Client
+from steersman.client.client import Client, decoded
+from steersman.client.discovery import resources_of
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import Informer, Informers
-from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
+from steersman.client.resources import (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SCALES,
+    STATEFUL_SETS,
+)
 from steersman.controllers.workloads.controller_ref import controller_of, resolve
 from steersman.machinery.errors.status import StatusError
+from steersman.work import simulated_time
 from steersman.work.bounded_cache import BoundedCache
 from steersman.work.work_queue import TryLater
 
@@ -57,15 +63,15 @@ class Scales:
         Raises StatusError, Unreachable, and TryLater if the kind has no scale.
         """
         group = owner.api_version.partition("/")[0] if "/" in owner.api_version else ""
-        found: _Workload | None = None
+        workload: _Workload | None = None
         if owner.kind == "ReplicationController" and not group:
-            found = resolve(self._replication_controllers, namespace, owner)
+            workload = resolve(self._replication_controllers, namespace, owner)
         elif owner.kind == "ReplicaSet" and group in _APPS:
-            found = self._of_replica_set(resolve(self._replica_sets, namespace, owner))
+            workload = self._of_replica_set(resolve(self._replica_sets, namespace, owner))
         elif owner.kind == "StatefulSet" and group == "apps":
-            found = resolve(self._stateful_sets, namespace, owner)
-        if found is not None:
-            return _scale(found)
+            workload = resolve(self._stateful_sets, namespace, owner)
+        if workload is not None:
+            return _scale(workload)
         return await self._request_scale(owner, group, namespace)
 
     def _of_replica_set(self, found: ReplicaSet | None) -> ReplicaSet | Deployment | None:
@@ -84,7 +90,7 @@ class Scales:
         version = owner.api_version.rpartition("/")[2]
         resource: APIResource[Any] = APIResource(group, version, plural, owner.kind, dict)
         try:
-            scale = await self._client.get_plain(resource.path(namespace, owner.name, "scale"))
+            found = await self._client.request("GET", resource.path(namespace, owner.name, "scale"))
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -92,35 +98,29 @@ class Scales:
                 name = f"{plural}.{group}" if group else plural
                 raise TryLater(f"{name} does not implement the scale subresource") from None
             return None
-        if scale.get("metadata", {}).get("uid") != owner.uid:
-            return None
-        return owner.uid, int((scale.get("spec") or {}).get("replicas") or 0)
+        scale = await decoded(SCALES.decode, found)
+        return (owner.uid, scale.spec.replicas) if scale.metadata.uid == owner.uid else None
 
     async def _discover(self, api_version: str) -> _Discovery | None:
         """Return the discovery of a group version, cached for a short time; None if it is not served."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         cached = self._served[api_version]
         if cached is not None and now - cached.at < _KNOWN_FOR:
             return cached
-        discovered = None
+        resources = None
         with ignoring(is_not_found):
-            discovered = await self._client.get_plain(
-                f"/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
-            )
-        if discovered is None:
+            resources = await resources_of(self._client, api_version)
+        if resources is None:
             return None
-        resources = discovered.get("resources") or ()
-        plurals = {each["kind"]: each["name"] for each in resources if "/" not in each["name"]}
+        plurals = {each.kind: each.name for each in resources if "/" not in each.name}
         scalable = frozenset(
-            each["name"].removesuffix("/scale")
+            each.name.removesuffix("/scale")
             for each in resources
-            if each["name"].endswith("/scale")
-            and each["kind"] == "Scale"
-            and (each.get("group"), each.get("version")) in _SCALES
+            if each.name.endswith("/scale") and each.kind == "Scale" and (each.group, each.version) in _SCALES
         )
-        found = _Discovery(now, plurals, scalable)
-        self._served.keep(api_version, found)
-        return found
+        discovery = _Discovery(now, plurals, scalable)
+        self._served.keep(api_version, discovery)
+        return discovery
 
 
 def _scale(found: _Workload) -> Scale:

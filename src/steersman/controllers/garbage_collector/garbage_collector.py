@@ -145,15 +145,15 @@ class GarbageCollector(Controller[tuple[str, str]]):
     ) -> ObjectMeta | None:
         """Return the current metadata of an object, None if it is gone or has another uid."""
         async with self._limit.request(resource, namespace):
-            found = await self.client.find(resource, name, namespace)
-        return None if found is None or found.metadata.uid != uid else found.metadata
+            stored = await self.client.find(resource, name, namespace)
+        return None if stored is None or stored.metadata.uid != uid else stored.metadata
 
     async def _latest(self, node: Node) -> ObjectMeta | None:
         assert node.resource is not None
-        found = await self._find_metadata(node.resource, node.name, node.namespace, node.uid)
-        if found is None:
+        metadata = await self._find_metadata(node.resource, node.name, node.namespace, node.uid)
+        if metadata is None:
             self.graph.remove(node.uid)
-        return found
+        return metadata
 
     # Deletion
 
@@ -205,10 +205,10 @@ class GarbageCollector(Controller[tuple[str, str]]):
         identity = resource.group, resource.kind, namespace, name, uid
         if self._absent.has(identity):
             return None
-        found = await self._find_metadata(resource, name, namespace, uid)
-        if found is None:
+        metadata = await self._find_metadata(resource, name, namespace, uid)
+        if metadata is None:
             self._absent.keep(identity)
-        return found
+        return metadata
 
     async def _delete(self, node: Node, latest: ObjectMeta, policy: str) -> None:
         assert node.resource is not None

@@ -198,8 +198,8 @@ class JobController(Controller[Key | OrphanPod]):
             self.client, JOBS, job, PODS, lambda pod: selector.matches(pod.metadata.labels), finalizers=(FINALIZER,)
         )
         uid, namespace = job.metadata.uid, job.metadata.namespace
-        found = await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
-        return [pod if is_controlled_by(pod, job) else _with_finalizer(pod) for pod in found]
+        claimed = await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
+        return [pod if is_controlled_by(pod, job) else _with_finalizer(pod) for pod in claimed]
 
     async def _determine_outcome(self, key: Key, state: State) -> None:
         """Determine if the Job has failed or met its success criteria, and store that in `state.finished`."""

@@ -70,7 +70,7 @@ def from_indexes(indexes: Iterable[int]) -> Indexes:
 
 def parse(text: str, completions: int) -> Indexes:
     """Parse a text into a set of numbers below `completions`. Parts that cannot be parsed are skipped."""
-    found: list[tuple[int, int]] = []
+    intervals: list[tuple[int, int]] = []
     digits, most = len(str(completions)), completions - 1
     for part in text.split(","):
         first, has_last, last = part.partition("-")
@@ -78,5 +78,5 @@ def parse(text: str, completions: int) -> Indexes:
             continue
         if len(first) > digits or (begin := int(first)) > most:
             break
-        found.append((begin, begin if not has_last else most if len(last) > digits else min(int(last), most)))
-    return Indexes(found)
+        intervals.append((begin, begin if not has_last else most if len(last) > digits else min(int(last), most)))
+    return Indexes(intervals)

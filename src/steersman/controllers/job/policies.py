@@ -80,8 +80,8 @@ async def met_success_rule(policy: SuccessPolicy | None, completions: int, succe
             required = intervals.parse(rule.succeeded_indexes, completions)
             if not len(required):
                 continue
-            found = required.overlap(succeeded)
-            is_met = found == len(required) or (count is not None and found >= count)
+            overlap = required.overlap(succeeded)
+            is_met = overlap == len(required) or (count is not None and overlap >= count)
         else:
             is_met = count is not None and len(succeeded) >= count
         if is_met:

@@ -74,14 +74,14 @@ class NamespaceController(Controller[str]):
             namespace = await self.client.update_status(NAMESPACES, namespace)
         if not namespace.spec.finalizers:
             return
-        found = await self._delete_content(namespace)
-        await self._update_conditions(namespace, found)
-        if found.estimate:
-            longest = found.estimate / 2 + 1
+        remaining = await self._delete_content(namespace)
+        await self._update_conditions(namespace, remaining)
+        if remaining.estimate:
+            longest = remaining.estimate / 2 + 1
             pauses = self._backoffs.setdefault(key, Retries(Backoff(_FIRST_PAUSE, longest, jitter=1.0)))
             self.queue.add_after(key, min(pauses.next(), longest))
-        elif found.errors:
-            raise found.errors[0]
+        elif remaining.errors:
+            raise remaining.errors[0]
         else:
             self._backoffs.pop(key, None)
             await self._finalize(key, namespace.metadata.uid)
@@ -92,8 +92,8 @@ class NamespaceController(Controller[str]):
         return await self.client.find(NAMESPACES, name)
 
     async def _delete_content(self, namespace: Namespace) -> Findings:
-        found = Findings()
-        discovered = await self._discover(found)
+        findings = Findings()
+        discovered = await self._discover(findings)
         deletable = [each for each in discovered.served if each.resource.namespaced and "delete" in each.verbs]
         pods = [each for each in deletable if each.resource == PODS.metadata_only]
         rest = [each for each in deletable if each not in pods]
@@ -103,11 +103,11 @@ class NamespaceController(Controller[str]):
         silent: set[str] = set()
         for some in (pods, rest):
             for each in some:
-                if each.resource.api_version not in silent and await self._delete_all(each, namespace, found) == 504:
+                if each.resource.api_version not in silent and await self._delete_all(each, namespace, findings) == 504:
                     silent.add(each.resource.api_version)
-            if found.remaining:
+            if findings.remaining:
                 break  # pods may need other objects of the namespace until they have ended
-        return found
+        return findings
 
     async def _discover(self, found: Findings) -> DiscoveryResult:
         try:

@@ -123,11 +123,11 @@ class NodeIPAMController(Controller[str]):
 
 def _blocks_of_node(node: Node) -> Sequence[Network]:
     """Return the blocks of a node, up to the first that cannot be parsed, which is logged."""
-    found: list[Network] = []
+    blocks: list[Network] = []
     for text in node.spec.pod_cidrs:
         try:
-            found.append(ip_network(text, strict=False))
+            blocks.append(ip_network(text, strict=False))
         except ValueError:
             logger.warning("failed to parse node %s, CIDR %s", node.metadata.name, text)
             break
-    return found
+    return blocks

@@ -21,6 +21,7 @@ from steersman.machinery.built_in.quota.measure import IGNORED, Measure, countin
 from steersman.machinery.codec.serializer import deep_copy
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
+from steersman.work import simulated_time
 from steersman.work.periodic import Periodic
 from steersman.work.work_queue import TryLater
 
@@ -49,7 +50,7 @@ class ResourceQuotaController(Controller[Key]):
         self._quotas = self.informers.for_resource(RESOURCE_QUOTAS)
         self._quotas.on_change(self._quota_changed)
         self._pauses: dict[Key, float] = {}
-        self._quiet_timers: dict[Key, asyncio.TimerHandle] = {}
+        self._quiet_timers: dict[Key, simulated_time.Timer] = {}
         """Timers of quotas in whose namespaces objects were created recently."""
         self._measured: dict[GroupResource, MeasuredResource[Any]] = {}
         for each in measured_resources(self.informers):
@@ -65,7 +66,8 @@ class ResourceQuotaController(Controller[Key]):
             async with asyncio.timeout(_SYNC_TIMEOUT):
                 await self._monitors.wait_until_synced()
         async with asyncio.TaskGroup() as group:
-            group.create_task(Periodic("resync of quotas", self._resync, RESYNC).run(), name="resync of quotas")
+            resync = Periodic("resync of quotas", self._resync, RESYNC, is_simulated=True)
+            group.create_task(resync.run(), name="resync of quotas")
             group.create_task(super().run(), name=self.name)
 
     async def _resync(self) -> None:
@@ -124,7 +126,7 @@ class ResourceQuotaController(Controller[Key]):
                 key = key_of(quota)
                 if (timer := self._quiet_timers.pop(key, None)) is not None:
                     timer.cancel()
-                self._quiet_timers[key] = asyncio.get_running_loop().call_later(QUIET, self._became_quiet, key)
+                self._quiet_timers[key] = simulated_time.call_later(QUIET, self._became_quiet, key)
 
     def _became_quiet(self, key: Key) -> None:
         del self._quiet_timers[key]
@@ -143,10 +145,10 @@ class ResourceQuotaController(Controller[Key]):
         if quota is None:
             return
         started = time.perf_counter()
-        found, unknown = await self._measure_usage(quota)
+        usage, unknown = await self._measure_usage(quota)
         hard = quota.spec.hard
         used = {name: text for name, text in quota.status.used.items() if name in hard}
-        used |= {name: str(amount) for name, amount in found.items()}
+        used |= {name: str(amount) for name, amount in usage.items()}
         if not (_equal(hard, quota.status.hard) and _equal(used, quota.status.used)):
             changed = deep_copy(quota)
             changed.status = ResourceQuotaStatus(hard=dict(hard), used=used)
@@ -162,8 +164,8 @@ class ResourceQuotaController(Controller[Key]):
         total: Amounts = {}
         for each in self._measured.values():
             if matching := each.measure.matching(names):
-                found = await each.used(matching, namespace, scopes)
-                for name, amount in found.items():
+                used = await each.used(matching, namespace, scopes)
+                for name, amount in used.items():
                     total[name] = total.get(name, ZERO) + amount
         unknown = ""
         for measure, objects in self._counted_resources():

@@ -79,12 +79,12 @@ class Sum(Generic[O]):
     def _share(self, usage: Amounts) -> Amounts:
         """Return the shared copy of equal amounts, to save memory."""
         key = tuple((name, each.mantissa, each.exponent, each.format) for name, each in usage.items())
-        found = self._shared.get(key)
-        if found is None:
-            found = usage
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = usage
             if len(self._shared) < _MAX_SHARED:
                 self._shared[key] = usage
-        return found
+        return shared
 
 
 class Sums(Generic[O]):
@@ -105,12 +105,12 @@ class Sums(Generic[O]):
         """Return the sum of a namespace and scopes; `objects` returns the current objects of a namespace for a new sum."""
         key = tuple((each.scope_name, each.operator, *each.values) for each in scopes)
         sums = self._sums.setdefault(namespace, {})
-        found = sums.get(key)
-        if found is None:
+        cached = sums.get(key)
+        if cached is None:
             if len(sums) >= _MAX_SUMS:
                 del sums[next(iter(sums))]
-            found = sums[key] = Sum(self._measure, scopes, objects(namespace))
-        return found
+            cached = sums[key] = Sum(self._measure, scopes, objects(namespace))
+        return cached
 
     def forget(self, namespace: str = "") -> None:
         """Drop the sums of a namespace, or of all, so that they are measured again."""

@@ -22,8 +22,8 @@ def canonical(address: str) -> tuple[str, str] | None:
 
 def pod_addresses(pod: Pod, family: str) -> list[str]:
     """Return the addresses of a pod in one family."""
-    found = (canonical(each.ip) for each in pod.status.pod_ips)
-    return [each[1] for each in found if each is not None and each[0] == family]
+    addresses = (canonical(each.ip) for each in pod.status.pod_ips)
+    return [each[1] for each in addresses if each is not None and each[0] == family]
 
 
 def families_of(service: Service) -> list[str]:

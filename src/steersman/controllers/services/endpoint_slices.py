@@ -56,10 +56,10 @@ class _State(PodsOfService):
         """True while slices are being written: reported changes may be the controller's own."""
 
     def packing(self, family: str) -> Packing:
-        found = self.packings.get(family)
-        if found is None:
-            found = self.packings[family] = Packing(family)
-        return found
+        packing = self.packings.get(family)
+        if packing is None:
+            packing = self.packings[family] = Packing(family)
+        return packing
 
     def put(self, pod: Pod) -> None:
         name = pod.metadata.name

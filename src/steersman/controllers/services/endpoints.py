@@ -173,12 +173,12 @@ class EndpointsController(PodsOfServicesController[_State]):
 
 def _address(service: Service, pod: Pod) -> EndpointAddress | None:
     """Return the address of a pod; None if the pod has no address of the Service's first family."""
-    found = pod_addresses(pod, first_family(service, pod))
-    if not found:
+    addresses = pod_addresses(pod, first_family(service, pod))
+    if not addresses:
         return None
     metadata = pod.metadata
     return EndpointAddress(
-        ip=found[0],
+        ip=addresses[0],
         hostname=hostname_in(pod, service),
         node_name=pod.spec.node_name,
         target_ref=ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid),

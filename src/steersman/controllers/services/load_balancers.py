@@ -74,10 +74,10 @@ class Addresses:
             self._free.release(number)
 
     def _number(self, address: str) -> int | None:
-        found = canonical(address)
-        if found is None or (found[0] == IPV6) != isinstance(self._network, IPv6Network):
+        canonical_address = canonical(address)
+        if canonical_address is None or (canonical_address[0] == IPV6) != isinstance(self._network, IPv6Network):
             return None
-        number = int(type(self._network.network_address)(found[1])) - int(self._network.network_address)
+        number = int(type(self._network.network_address)(canonical_address[1])) - int(self._network.network_address)
         return number if 0 < number < self._network.num_addresses - 1 else None
 
 

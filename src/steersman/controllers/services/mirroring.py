@@ -64,11 +64,11 @@ class Mirrored(Struct):
             if added >= MOST:
                 break
             await time_slice.pause_if_over()
-            found = _endpoint(addresses[key], ready=ready)
-            if found is None:
+            ready_endpoint = _endpoint(addresses[key], ready=ready)
+            if ready_endpoint is None:
                 self.invalid += 1
                 continue
-            family, endpoint = found
+            family, endpoint = ready_endpoint
             self.endpoints[family, ports][_endpoint_key(endpoint)] = endpoint
             added += 1
         self.skipped += len(in_subset) - added
@@ -211,10 +211,10 @@ def is_mirrored(endpoints: Endpoints) -> bool:
 
 def _endpoint(address: EndpointAddress, *, ready: bool) -> tuple[str, Endpoint] | None:
     """Return the family and endpoint of an address; None if it is invalid."""
-    found = canonical(address.ip)
-    if found is None:
+    ip = canonical(address.ip)
+    if ip is None:
         return None
-    family, text = found
+    family, text = ip
     return family, Endpoint(
         addresses=[text],
         conditions=EndpointConditions(ready=ready),

@@ -50,9 +50,9 @@ def ports_of_pod(service: Service, pod: Pod) -> Ports:
     spec = service.spec
     if not spec.ports and spec.cluster_ip == "None":
         return ()
-    found = ((each, find_port(pod, each)) for each in spec.ports)
+    numbers = ((each, find_port(pod, each)) for each in spec.ports)
     return in_order(
-        Port(each.name, each.protocol, number, each.app_protocol) for each, number in found if number is not None
+        Port(each.name, each.protocol, number, each.app_protocol) for each, number in numbers if number is not None
     )
 
 

@@ -46,11 +46,11 @@ def affected_services(services: Informer[Service], old: Pod | None, new: Pod | N
     if not changed and not moved:
         return set()
     namespace = new.metadata.namespace
-    found = set(services_of(services, namespace, new.metadata.labels))
+    current = set(services_of(services, namespace, new.metadata.labels))
     if not moved:
-        return found
+        return current
     before = set(services_of(services, namespace, old.metadata.labels))
-    return found | before if changed else found ^ before
+    return current | before if changed else current ^ before
 
 
 def may_be_reached(pod: Pod, *, terminating: bool) -> bool:

@@ -67,19 +67,19 @@ class ServiceCIDRController(Controller[str]):
             self.queue.add(each)
 
     async def sync(self, key: str) -> None:
-        found = self._ranges.get("", key)
-        if found is None:
+        service_cidr = self._ranges.get("", key)
+        if service_cidr is None:
             return
-        if found.metadata.deletion_timestamp:
-            await self._finalize(found)
+        if service_cidr.metadata.deletion_timestamp:
+            await self._finalize(service_cidr)
             return
-        if FINALIZER not in found.metadata.finalizers:
+        if FINALIZER not in service_cidr.metadata.finalizers:
             await self._patch(key, {"finalizers": [FINALIZER]})
         try:
-            await self._apply_condition(found, "True", "", "Kubernetes Service CIDR is ready")
+            await self._apply_condition(service_cidr, "True", "", "Kubernetes Service CIDR is ready")
         except StatusError:
             text = "The ServiceCIDR Status can not be set to Ready=True"
-            self.recorder.event(reference(SERVICE_CIDRS, found), "Warning", "KubernetesServiceCIDRError", text)
+            self.recorder.event(reference(SERVICE_CIDRS, service_cidr), "Warning", "KubernetesServiceCIDRError", text)
             raise
 
     async def _finalize(self, found: ServiceCIDR) -> None:

@@ -206,13 +206,13 @@ def _exchange(allowed: Mapping[str, _Share], hints: Counter[str]) -> tuple[Count
 
 def _hints_in(slice_: EndpointSlice, hints: Counter[str], allowed: Mapping[str, _Share]) -> Counter[str] | None:
     """Return the number of hints of a slice by zone; None if the slice must be rewritten."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for _, endpoint in _ready_in(slice_):
         zones = endpoint.hints.for_zones if endpoint.hints is not None else ()
         if not zones or any(each.name not in allowed for each in zones):
             return None
-        found.update(each.name for each in zones)
-    return None if any(hints[zone] + count > allowed[zone].most for zone, count in found.items()) else found
+        counts.update(each.name for each in zones)
+    return None if any(hints[zone] + count > allowed[zone].most for zone, count in counts.items()) else counts
 
 
 def _ready_in(slice_: EndpointSlice) -> Iterator[tuple[int, Endpoint]]:

@@ -88,16 +88,16 @@ class StatefulSetController(Controller[Key]):
         selector = await compile_selector(stateful_set.spec.selector)
         revisions = await self._own_revisions(stateful_set, selector)
         pods = await self._claim_pods(stateful_set, selector)
-        found = await history.find_revisions(self.client, stateful_set, revisions)
+        found_revisions = await history.find_revisions(self.client, stateful_set, revisions)
         now = times.unix(times.now())
         self._stateful_pods.expected.forget(key)
-        update = Update(self._stateful_pods, stateful_set, found, pods, now)
+        update = Update(self._stateful_pods, stateful_set, found_revisions, pods, now)
         try:
             await update.run()
         finally:
             complete_rolling_update(stateful_set, update.status)
             await self._write_status(key, stateful_set, update.status)
-        await history.truncate(self.client, stateful_set, revisions, found, pods)
+        await history.truncate(self.client, stateful_set, revisions, found_revisions, pods)
         seconds = stateful_set.spec.min_ready_seconds
         if seconds > 0 and update.status.ready_replicas != update.status.available_replicas:
             self.queue.add_after(key, next_availability(pods, seconds, now) or seconds)

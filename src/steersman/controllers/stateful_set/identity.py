@@ -21,10 +21,10 @@ _NAME: Final = re.compile(r"(.*)-([0-9]{1,10})", re.ASCII | re.DOTALL)
 
 def parent_and_ordinal(pod: Pod) -> tuple[str, int]:
     """Return the set's name and the ordinal in a pod's name, ("", -1) for any other name."""
-    found = _NAME.fullmatch(pod.metadata.name)
-    if found is None or int(found[2]) >= 2**31:
+    match = _NAME.fullmatch(pod.metadata.name)
+    if match is None or int(match[2]) >= 2**31:
         return "", -1
-    return found[1], int(found[2])
+    return match[1], int(match[2])
 
 
 def ordinal_of(pod: Pod) -> int:
@@ -84,15 +84,15 @@ def claim_name(stateful_set: StatefulSet, template: PersistentVolumeClaim, ordin
 def claims_of(stateful_set: StatefulSet, ordinal: int) -> dict[str, PersistentVolumeClaim]:
     """Return the claims of an ordinal, by the names of their templates."""
     selector = stateful_set.spec.selector
-    found = {}
+    claims = {}
     for template in stateful_set.spec.volume_claim_templates:
         claim = deep_copy(template)
         claim.kind = claim.api_version = ""
         claim.metadata.name = claim_name(stateful_set, template, ordinal)
         claim.metadata.namespace = stateful_set.metadata.namespace
         claim.metadata.labels = {**claim.metadata.labels, **(selector.match_labels if selector else {})}
-        found[template.metadata.name] = claim
-    return found
+        claims[template.metadata.name] = claim
+    return claims
 
 
 def has_storage(stateful_set: StatefulSet, pod: Pod) -> bool:

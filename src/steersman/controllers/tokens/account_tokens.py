@@ -87,17 +87,17 @@ class ServiceAccountTokenController(Controller[AccountKey | SecretKey]):
             await self._fill(secret, account)
 
     def _known_account(self, key: SecretKey) -> ServiceAccount | None:
-        found = self._accounts.get(key.namespace, key.account)
-        return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
+        account = self._accounts.get(key.namespace, key.account)
+        return account if account is not None and key.account_uid in ("", account.metadata.uid) else None
 
     async def _live_account(self, key: SecretKey) -> ServiceAccount | None:
-        found = await self.client.find(SERVICE_ACCOUNTS, key.account, key.namespace)
-        return found if found is not None and key.account_uid in ("", found.metadata.uid) else None
+        account = await self.client.find(SERVICE_ACCOUNTS, key.account, key.namespace)
+        return account if account is not None and key.account_uid in ("", account.metadata.uid) else None
 
     async def _delete_tokens_of(self, key: AccountKey) -> None:
         """Delete the token secrets of a deleted account."""
-        found = self._accounts.get(key.namespace, key.name)
-        if found is not None and found.metadata.uid == key.uid:
+        account = self._accounts.get(key.namespace, key.name)
+        if account is not None and account.metadata.uid == key.uid:
             return
         for secret in self._secrets.indexed(_BY_ACCOUNT, key.name):
             same = secret.metadata.annotations.get(ACCOUNT_UID, "") in ("", key.uid)

@@ -56,15 +56,15 @@ class AttributesClassProtection(Controller[str]):
             self.queue.add(name)
 
     async def sync(self, key: str) -> None:
-        found = self._classes.get("", key)
-        if found is None:
+        attributes_class = self._classes.get("", key)
+        if attributes_class is None:
             return
         finalizer = ATTRIBUTES_CLASS_PROTECTION
         with ignoring(is_not_found):
-            if needs_finalizer(found, finalizer):
-                await self.client.update(VOLUME_ATTRIBUTES_CLASSES, with_finalizer(found, finalizer))
-            elif is_deletion_candidate(found, finalizer) and not self._is_used(key):
-                await self.client.update(VOLUME_ATTRIBUTES_CLASSES, without_finalizer(found, finalizer))
+            if needs_finalizer(attributes_class, finalizer):
+                await self.client.update(VOLUME_ATTRIBUTES_CLASSES, with_finalizer(attributes_class, finalizer))
+            elif is_deletion_candidate(attributes_class, finalizer) and not self._is_used(key):
+                await self.client.update(VOLUME_ATTRIBUTES_CLASSES, without_finalizer(attributes_class, finalizer))
 
     def _is_used(self, name: str) -> bool:
         return bool(self._volumes.indexed(_BY_CLASS, name) or self._claims.indexed(_BY_CLASS, name))

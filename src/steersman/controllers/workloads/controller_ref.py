@@ -31,8 +31,8 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
     """Return True if `owner` is the controller of an object."""
-    found = controller_of(obj)
-    return found is not None and found.uid == owner.metadata.uid
+    controller = controller_of(obj)
+    return controller is not None and controller.uid == owner.metadata.uid
 
 
 def new_controller_ref(resource: APIResource[Any], owner: Object) -> OwnerReference:
@@ -66,8 +66,8 @@ def resolve(informer: Informer[O], namespace: str, ref: OwnerReference | None) -
     """Return the object that a controller reference names, None if its kind or uid is another one."""
     if ref is None or ref.kind != informer.resource.kind:
         return None
-    found = informer.get(namespace, ref.name)
-    return found if found is not None and found.metadata.uid == ref.uid else None
+    owner = informer.get(namespace, ref.name)
+    return owner if owner is not None and owner.metadata.uid == ref.uid else None
 
 
 def owners_of_change(owners: Informer[O], old: Object | None, new: Object | None) -> tuple[O | None, O | None]:
@@ -96,8 +96,8 @@ def possible_owners(
 
 
 def _controllers(obj: Object) -> Iterable[str]:
-    found = controller_of(obj)
-    return (_orphans_of(obj.metadata.namespace) if found is None else found.uid,)
+    controller = controller_of(obj)
+    return (_orphans_of(obj.metadata.namespace) if controller is None else controller.uid,)
 
 
 def _orphans_of(namespace: str) -> str:
@@ -138,13 +138,13 @@ class Claims(Generic[O]):
         errors: list[StatusError | TryLater] = []
         uid, matches = self._owner.metadata.uid, self._matches
         async for obj in time_sliced(objects):
-            found = controller_of(obj)
-            if found is not None and (found.uid != uid or matches(obj)):
-                if found.uid == uid:
+            controller = controller_of(obj)
+            if controller is not None and (controller.uid != uid or matches(obj)):
+                if controller.uid == uid:
                     claimed.append(obj)
                 continue
             try:
-                if await self._claim(obj, is_own=found is not None):
+                if await self._claim(obj, is_own=controller is not None):
                     claimed.append(obj)
             except (StatusError, TryLater) as error:
                 if not (isinstance(error, StatusError) and is_not_found(error)):

@@ -5,11 +5,12 @@ Follows pkg/controller controller_utils.go.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct, field
+
+from steersman.work import simulated_time
 
 K = TypeVar("K", bound=Hashable)
 
@@ -34,35 +35,35 @@ class Expectations(Generic[K]):
 
     def are_satisfied(self, key: K) -> bool:
         """Return True if all expected changes were observed, or the expectations have expired."""
-        found = self._expected.get(key)
-        if found is None or (found.creations <= 0 and not found.deletions):
+        expected = self._expected.get(key)
+        if expected is None or (expected.creations <= 0 and not expected.deletions):
             return True
-        return asyncio.get_running_loop().time() - found.at > TIMEOUT
+        return simulated_time.time() - expected.at > TIMEOUT
 
     def expect(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
         """Replace the expectations of a key."""
-        self._expected[key] = _Expected(asyncio.get_running_loop().time(), creations, set(deletions))
+        self._expected[key] = _Expected(simulated_time.time(), creations, set(deletions))
 
     def add(self, key: K, *, creations: int = 0, deletions: Iterable[str] = ()) -> None:
         """Add to the expectations of a key."""
-        found = self._expected.get(key)
-        if found is None:
+        expected = self._expected.get(key)
+        if expected is None:
             self.expect(key, creations=creations, deletions=deletions)
         else:
-            found.creations += creations
-            found.deletions.update(deletions)
+            expected.creations += creations
+            expected.deletions.update(deletions)
 
     def observe_creation(self, key: K, count: int = 1) -> None:
         """Count creations that were observed, or that failed."""
-        found = self._expected.get(key)
-        if found is not None:
-            found.creations -= count
+        expected = self._expected.get(key)
+        if expected is not None:
+            expected.creations -= count
 
     def observe_deletion(self, key: K, which: str) -> None:
         """Count a deletion that was observed, or that failed; `which` is a uid or name."""
-        found = self._expected.get(key)
-        if found is not None:
-            found.deletions.discard(which)
+        expected = self._expected.get(key)
+        if expected is not None:
+            expected.deletions.discard(which)
 
     def forget(self, key: K) -> None:
         """Remove the expectations of a key."""

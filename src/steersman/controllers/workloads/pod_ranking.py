@@ -104,8 +104,8 @@ class _TieBreak:
 
 
 def _ready_time(pod: Pod) -> str | None:
-    found = find_condition(pod.status.conditions, "Ready")
-    return None if found is None else found.last_transition_time
+    condition = find_condition(pod.status.conditions, "Ready")
+    return None if condition is None else condition.last_transition_time
 
 
 def _age_rank(since: str | None, now: int) -> float:

@@ -30,11 +30,11 @@ async def compile_selector(selector: LabelSelector | None) -> Selector:
     if selector is None or _size(selector) < _LARGE:
         return from_label_selector(selector)
     key = sha256(encode(selector)).digest()
-    found = _remembered[key]
-    if found is None:
-        found = await offload_if(True, from_label_selector, selector)
-        _remembered.keep(key, found, len(found.requirements))
-    return found
+    compiled = _remembered[key]
+    if compiled is None:
+        compiled = await offload_if(True, from_label_selector, selector)
+        _remembered.keep(key, compiled, len(compiled.requirements))
+    return compiled
 
 
 def may_own(owner: Any, labels: Mapping[str, str]) -> bool:
@@ -52,5 +52,5 @@ def may_select(selector: LabelSelector | None, labels: Mapping[str, str]) -> boo
         return False
     if _size(selector) >= _LARGE:
         return selector.match_labels.items() <= labels.items()
-    found = from_label_selector(selector)
-    return not found.empty and found.matches(labels)
+    compiled = from_label_selector(selector)
+    return not compiled.empty and compiled.matches(labels)

@@ -46,10 +46,10 @@ class ServerLeases:
 
     async def addresses(self) -> list[str]:
         """Return the addresses of all running servers, in the order of their keys."""
-        found = [_read(each) for each in (await self._storage.range(PREFIX)).items]
+        leases = [_read(each) for each in (await self._storage.range(PREFIX)).items]
         return [
             each.subsets[0].addresses[0].ip
-            for each in found
+            for each in leases
             if each.subsets and each.subsets[0].addresses and each.subsets[0].addresses[0].ip
         ]
 

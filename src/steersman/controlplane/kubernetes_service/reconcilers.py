@@ -138,11 +138,11 @@ async def _write(objects: ObjectsOf, change: Change) -> None:
 
 
 async def _write_slice(slices: StoreObjects, subsets: Sequence[EndpointSubset]) -> None:
-    wanted = slice_of(subsets)
-    wanted.metadata = ObjectMeta(name=NAME, namespace=NAMESPACE, labels=dict(_SLICE_LABELS))
+    desired = slice_of(subsets)
+    desired.metadata = ObjectMeta(name=NAME, namespace=NAMESPACE, labels=dict(_SLICE_LABELS))
     there: discovery.EndpointSlice | None = await slices.get_cached(NAMESPACE, NAME)
     ctx = loopback(NAMESPACE, NAME)
-    if there is not None and there.address_type != wanted.address_type:  # the address type is immutable
+    if there is not None and there.address_type != desired.address_type:  # the address type is immutable
         try:
             await slices.delete(ctx, NAME)
         except StatusError as error:
@@ -150,15 +150,15 @@ async def _write_slice(slices: StoreObjects, subsets: Sequence[EndpointSubset]) 
                 raise
         there = None
     if there is None:
-        if await ensure(slices, wanted):
+        if await ensure(slices, desired):
             return
-    elif _says_the_same(there, wanted):
+    elif _says_the_same(there, desired):
         return
 
     def changed(old: discovery.EndpointSlice | None) -> discovery.EndpointSlice:
         if old is None:
-            return wanted
-        old.endpoints, old.ports, old.metadata.labels = wanted.endpoints, wanted.ports, dict(_SLICE_LABELS)
+            return desired
+        old.endpoints, old.ports, old.metadata.labels = desired.endpoints, desired.ports, dict(_SLICE_LABELS)
         return old
 
     await slices.update(ctx, NAME, changed)

@@ -28,6 +28,7 @@ from steersman.work.threads import WorkerThreads
 
 if TYPE_CHECKING:
     from steersman.controlplane.workers.worker import Worker
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.transport import Nearby
     from steersman.server.loop_watchdog import LoopWatchdog
 
@@ -39,13 +40,14 @@ class Embedding(Struct, frozen=True):
     """Settings of a control plane by the process in which it runs.
 
     `nearby` returns the ways to nodes, pods and services whose addresses are not on the network. `kubelets` returns
-    this server's own ways to kubelets, which trust nobody else. `observe` is called after every request. `worker` is
-    this process's role if it is one of several processes of a server.
+    this server's own ways to kubelets, which trust nobody else. `observe` is called after every request. `faults`
+    happen to requests. `worker` is this process's role if it is one of several processes of a server.
     """
 
     nearby: Nearby | None = None
     kubelets: Nearby | None = None
     observe: Observe | None = None
+    faults: FaultSet | None = None
     worker: Worker | None = None
     owns_process: bool = False
     """True if the process belongs to the control plane alone, which may then have child processes."""

@@ -125,6 +125,7 @@ class GenericServer(Part):
             profiling=options.profiling,
             mapper=common.mapper,
             observe=self.embedding.observe,
+            faults=self.embedding.faults,
             records_origins=self.opened.storage.keeps_records,
             registry=common.registry,
             executor=common.executor,
@@ -252,6 +253,7 @@ class Paths(Part):
     opened: OpenStorage
     objects: ObjectStores
     signing: SigningKeys
+    authorization: Authorization
     generic: GenericServer
     openapi: OpenAPI
 
@@ -265,7 +267,8 @@ class Paths(Part):
         install_debug_paths(server, options.as_flags() if worker is None else worker.settings.flags)
         if options.profiling:
             one = "" if worker is None else f"{worker.settings.number + 1} of {worker.settings.options.workers}"
-            install_request_paths(server, RequestTraces(server.traces), one)
+            roles = self.authorization.chain.interfaces.roles
+            install_request_paths(server, RequestTraces(server.traces), roles.rule_behind, one)
         install_basic_paths(server)
         self._install_history()
         self._install_metrics()

@@ -167,7 +167,7 @@ class Agreement:
         """Return the first version that all other servers with the resource can read, in this server's order of
         preference.
         """
-        reads = [found for each in others if (found := each.reads.get(name)) is not None]
+        reads = [readable for each in others if (readable := each.reads.get(name)) is not None]
         if all(form.preferred in each for each in reads):
             return form.preferred
         more = dict.fromkeys(version for each in reads for version in each if version not in form.names)

@@ -84,13 +84,13 @@ class Records:
 
     async def servers(self) -> Mapping[str, Server]:
         """Return all running servers by name, this one included."""
-        found = (await self._storage.range(SERVERS)).items
-        return {each.key.removeprefix(SERVERS): _read(each, Server) for each in found}
+        items = (await self._storage.range(SERVERS)).items
+        return {each.key.removeprefix(SERVERS): _read(each, Server) for each in items}
 
     async def store(self) -> tuple[Store, int]:
         """Return the store's record and its revision; an empty record and 0 if it was never written."""
-        found = await self._storage.get(STORE)
-        return (Store(), 0) if found is None else (_read(found, Store), found.mod_revision)
+        stored = await self._storage.get(STORE)
+        return (Store(), 0) if stored is None else (_read(stored, Store), stored.mod_revision)
 
     async def change(self, change: Callable[[Store], None]) -> None:
         """Change the store's record; retried if another server was faster."""

@@ -173,10 +173,10 @@ class Owner:
         assert self._words is not None
         taken = {each.settings.slot for each in self._processes}
         slot = next(each for each in range(messages.MOST_PROCESSES) if each not in taken)
-        given = WorkerSettings(
+        settings = WorkerSettings(
             share(self.options, number, self._port), self.options.as_flags(), number, slot, self._port
         )
-        process = WorkerProcess(given, self._words, self._gather, self._ended)
+        process = WorkerProcess(settings, self._words, self._gather, self._ended)
         self._processes.append(process)
         try:
             await process.start(self._server)

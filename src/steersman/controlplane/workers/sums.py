@@ -76,8 +76,8 @@ class Sums:
             elif not only_counts or family.kind in ("counter", "histogram"):
                 series, _, value = line.rpartition(" ")
                 before = family.series.get(series)
-                found = float(value)
-                family.series[series] = found if before is None else family.combine(before, found)
+                number = float(value)
+                family.series[series] = number if before is None else family.combine(before, number)
 
     def lines(self) -> Iterator[str]:
         """Yield the whole text in pieces of some lines."""

@@ -159,14 +159,14 @@ def source_ips(request: Request) -> list[str]:
 
 def _addresses(request: Request, host: str) -> list[str]:
     headers = request.headers
-    found: list[str] = []
+    addresses: list[str] = []
     for text in next(iter(headers.get_all("x-forwarded-for")), "").split(",", _MOST_ADDRESSES)[:_MOST_ADDRESSES]:
         if (address := parse_ip_sloppy(text.strip(" \t"))) is not None:
-            found.append(ip_text(address))
+            addresses.append(ip_text(address))
     real = parse_ip_sloppy(next(iter(headers.get_all("x-real-ip")), ""))
-    if real is not None and ip_text(real) not in found:
-        found.append(ip_text(real))
+    if real is not None and ip_text(real) not in addresses:
+        addresses.append(ip_text(real))
     peer = parse_ip_sloppy(host)
-    if peer is not None and ip_text(peer) not in found[-1:]:
-        found.append(ip_text(peer))
-    return found
+    if peer is not None and ip_text(peer) not in addresses[-1:]:
+        addresses.append(ip_text(peer))
+    return addresses

@@ -45,15 +45,15 @@ def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         if not named:
             return await next_(request)
         try:
-            wanted = _requested_user(headers, named)
-            if wanted is None:
+            requested = _requested_user(headers, named)
+            if requested is None:
                 return await next_(request)
             for name in named:
                 if name in (_USER, _UID, _GROUP) or name.startswith(_EXTRA):
                     del headers[name]
             began = time.monotonic()
             try:
-                impersonated = await impersonation.impersonate(wanted, request_attributes(request))
+                impersonated = await impersonation.impersonate(requested, request_attributes(request))
             except StatusError:
                 _count(request, metrics, "", "denied", began)
                 raise

@@ -82,6 +82,7 @@ def with_priority_and_fairness(
             if watchers == 0:
                 counts.unwatched += 1
             else:
+                request.watchers = watchers
                 counts.observe_watches(watchers)
                 if watchers >= WATCHES_PER_SEAT:
                     estimate = estimate_write(watchers, flow.level.most_seats)

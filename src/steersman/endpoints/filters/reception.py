@@ -53,8 +53,8 @@ def with_reception(server: Installation) -> Filter:
     async def reception(request: Request, next_: Handler) -> Response:
         request.received = monotonic()
         headers, http = request.headers, request.http
-        given = headers.get_all("audit-id") if "audit-id" in headers else ()
-        request.audit_id = audit_id = (given and given[0]) or f"{prefix}{next(numbers):012x}"
+        audit_ids = headers.get_all("audit-id") if "audit-id" in headers else ()
+        request.audit_id = audit_id = (audit_ids and audit_ids[0]) or f"{prefix}{next(numbers):012x}"
         serving = server.serving
         try:
             try:

@@ -14,7 +14,6 @@ from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.endpoints.answered import answered
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.streamed import StreamedBody
-from steersman.flowcontrol.fairness import Fairness
 from steersman.net.message import Response
 from steersman.tracing.readers import Readers
 from steersman.tracing.trace import FILTER, OWN, SERVER, StepKind, Trace, cut, new_span_id
@@ -75,9 +74,8 @@ def span_name(request: Request) -> str:
 class Endings:
     """Ends traces, and passes them to their readers."""
 
-    def __init__(self, readers: Readers, fairness: Fairness | None) -> None:
+    def __init__(self, readers: Readers) -> None:
         self._readers: Final = readers
-        self._fairness: Final = fairness
 
     def finish(self, trace: Trace, request: Request, response: Response) -> None:
         """End the trace at the end of the answer, also of a body that is still being produced."""
@@ -114,5 +112,5 @@ class Endings:
             trace.error = None  # its traceback refers to frames
         readers = self._readers
         if ended - trace.began >= readers.least_seconds:
-            trace.answered = answered(self._fairness, request, code, size, readers.reads_spans)
+            trace.answered = answered(request, code, size, readers.reads_spans)
             readers.end(trace)

@@ -155,8 +155,8 @@ def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
     from steersman.machinery.codec import yaml  # most servers never see any
 
     try:
-        found, duplicates = yaml.load(data)
-        value = {} if found is None else yaml.json_value(found)
+        parsed, duplicates = yaml.load(data)
+        value = {} if parsed is None else yaml.json_value(parsed)
     except yaml.YAMLError as error:
         return None, "", bad_request(f"error decoding YAML: {_CONVERTING}{error}")
     return value, duplicates and f"{_CONVERTING}{duplicates}", None
@@ -192,10 +192,10 @@ async def server_side_apply(scope: Scope[Updater], request: Request) -> Response
             recorder.add_outer_event(ABOUT_TO_PATCH)
         new, is_changed = await in_step(_APPLY, configuration.applied(applier, live, scope.kind))
         same = None if is_changed else old
-        found = await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
+        applied = await scope.run(partial(_applied, configuration, new, same, is_new=old is None))
         if recorder is not None:
             recorder.add_outer_event(ABOUT_TO_ADMIT)
-        return found
+        return applied
 
     item, created = await store_changed(write, prepare, may_create=not request.action.subresource)
     add_event("Object stored in database")

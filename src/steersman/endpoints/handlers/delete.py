@@ -47,7 +47,7 @@ _DELETED: Final = msgspec.json.Decoder(_Deleted)
 
 async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     """Delete the object, or mark it for deletion; answer with a Status, or the object where that is the convention."""
-    wanted = representation(scope, request)
+    negotiated = representation(scope, request)
     options = await read_delete_options(scope, request)
     ctx = request.context(dry_run=bool(options.dry_run))
     check = check_delete(scope, request, ctx, options)
@@ -56,9 +56,9 @@ async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     add_event("Object deleted from database")
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
-        return await in_serialization(wanted, item_response(scope, request, item, wanted, code))
+        return await in_serialization(negotiated, item_response(scope, request, item, negotiated, code))
     add_event("About to write a response")
-    response = status_response(request, _success(scope, item), wanted, code)
+    response = status_response(request, _success(scope, item), negotiated, code)
     add_event("Writing http response done")
     return response
 

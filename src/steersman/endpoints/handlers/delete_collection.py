@@ -17,7 +17,7 @@ from steersman.tracing.trace import current_recorder
 
 async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -> Response:
     """Delete every object that the selectors match and answer with the list of them."""
-    wanted = representation(scope, request, collection=True)
+    negotiated = representation(scope, request, collection=True)
     options = await list_options(scope, request)
     delete_options = await read_delete_options(scope, request)
     ctx = request.context(dry_run=bool(delete_options.dry_run))
@@ -25,4 +25,4 @@ async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -
     deleting = scope.storage.delete_collection(ctx, delete_options, options, check)
     recorder = current_recorder()
     deleted = await (deleting if recorder is None else listed(recorder, deleting))
-    return await in_serialization(wanted, list_response(scope, request, deleted, wanted))
+    return await in_serialization(negotiated, list_response(scope, request, deleted, negotiated))

@@ -17,7 +17,7 @@ from steersman.work.offloading import offload_if
 
 async def get(scope: Scope[Getter], request: Request) -> Response:
     """Answer with the object; its stored encoding is reused if JSON of the stored version is wanted."""
-    wanted = representation(scope, request)
+    negotiated = representation(scope, request)
     version = ""
     if request.query:
         # saves the calls of `offload_if` for most reads, which come from a cache
@@ -26,13 +26,13 @@ async def get(scope: Scope[Getter], request: Request) -> Response:
     reading = scope.storage.get(request.context(), request.action.name, version)
     recorder = current_recorder()
     if recorder is None:
-        return await item_response(scope, request, await reading, wanted)
+        return await item_response(scope, request, await reading, negotiated)
     marks = recorder.marks
     try:
         marks += (GET, monotonic(), version)
         item = await reading
-        marks += (ANSWER_GOT, monotonic(), wanted.media)
-        response = await item_response(scope, request, item, wanted)
+        marks += (ANSWER_GOT, monotonic(), negotiated.media)
+        response = await item_response(scope, request, item, negotiated)
         marks += (END, monotonic(), None)
     except BaseException as error:
         recorder.fail_open(error)

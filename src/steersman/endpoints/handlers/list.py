@@ -18,12 +18,12 @@ async def list_(scope: Scope[Lister], request: Request) -> Response:
     """Answer with the objects that the selectors match, or with a watch if the query asks for it."""
     if request.action.verb == "watch":
         return await watch(scope, request)
-    wanted = representation(scope, request, collection=True)
+    negotiated = representation(scope, request, collection=True)
     options = await list_options(scope, request)
     listing = scope.storage.list(request.context(), options)
     recorder = current_recorder()
     if recorder is None:
-        return await list_response(scope, request, await listing, wanted)
-    found = await listed(recorder, listing)
-    answering = list_response(scope, request, found, wanted)
-    return await recorded(recorder, ENCODE, answering, wanted.media)
+        return await list_response(scope, request, await listing, negotiated)
+    objects = await listed(recorder, listing)
+    answering = list_response(scope, request, objects, negotiated)
+    return await recorded(recorder, ENCODE, answering, negotiated.media)

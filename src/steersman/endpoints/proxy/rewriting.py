@@ -182,10 +182,10 @@ class Rewriter:
                 tag.add("/>" if text[end.end() - 2] == "/" else ">")
                 page.extend(tag)
                 return end.end(), name
-            found = _ATTRIBUTE.match(text, at, stop)
-            if found is not None and (ends := found.end()) < stop and text[ends : ends + 1] not in ('"', "'"):
+            match = _ATTRIBUTE.match(text, at, stop)
+            if match is not None and (ends := match.end()) < stop and text[ends : ends + 1] not in ('"', "'"):
                 at = ends
-                key, value = lower(found["key"]), found["double"] or found["single"] or found["bare"] or ""
+                key, value = lower(match["key"]), match["double"] or match["single"] or match["bare"] or ""
             else:
                 at = _next(_BEFORE_KEY, text, at)
                 if text[at : at + 1] in ("", ">"):
@@ -251,8 +251,8 @@ def _windows(text: str, at: int, overlap: int) -> Iterator[tuple[int, int]]:
 def _next(pattern: re.Pattern[str], text: str, at: int, overlap: int = 0) -> int:
     """Return the start of the next match of at most 1 + `overlap` characters, or the end of the text."""
     for start, end in _windows(text, at, overlap):
-        if (found := pattern.search(text, start, end)) is not None:
-            return found.start()
+        if (match := pattern.search(text, start, end)) is not None:
+            return match.start()
     return len(text)
 
 
@@ -276,8 +276,8 @@ def _end_of_raw(text: str, at: int, name: str) -> int:
         return len(text)
     pattern = re.compile(rf"</{name}[ \n\r\t\f/>]", re.IGNORECASE | re.ASCII)
     for start, end in _windows(text, at, len(name) + 3):
-        if (found := pattern.search(text, start, end)) is not None:
-            return found.start()
+        if (match := pattern.search(text, start, end)) is not None:
+            return match.start()
     return len(text)
 
 

@@ -79,9 +79,9 @@ async def check_containers(world: World, resource: APIResource[Any], pod: core.P
     subject = reference(resource, pod)
     notes = await _events(world, subject, pod)
     for each in _containers(pod):
-        found = _finding_of(world, subject, pod, each, notes)
-        if found is not None:
-            yield found
+        finding = _finding_of(world, subject, pod, each, notes)
+        if finding is not None:
+            yield finding
 
 
 def _finding_of(

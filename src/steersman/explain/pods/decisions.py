@@ -18,9 +18,11 @@ LAST_DECISIONS: Final = "LastDecisions"
 
 async def check_decisions(world: World, resource: APIResource[Any], pod: core.Pod) -> AsyncIterator[Finding]:
     """Yield a note with the last decisions about a pod; nothing if the server keeps none or may not tell them."""
-    found = await world.decisions(pod.metadata.namespace, pod.metadata.name)
-    if found:
+    decisions = await world.decisions(pod.metadata.namespace, pod.metadata.name)
+    if decisions:
         text = (
-            "last decision of the scheduler" if len(found) == 1 else "last decisions of the scheduler, the newest last"
+            "last decision of the scheduler"
+            if len(decisions) == 1
+            else "last decisions of the scheduler, the newest last"
         )
-        yield note(LAST_DECISIONS, text, details={"decisions": msgspec.to_builtins(found)})
+        yield note(LAST_DECISIONS, text, details={"decisions": msgspec.to_builtins(decisions)})

@@ -173,8 +173,8 @@ class Placing:
         unread: tuple[str, ...] = (),
     ) -> Placing:
         """Compare a pod with the nodes of a simulation. Raises SelectorError."""
-        found = await examine(simulation.model, pod)
-        return cls(simulation, pod, found, await simulation.decide(pod), classes, unread)
+        examination = await examine(simulation.model, pod)
+        return cls(simulation, pod, examination, await simulation.decide(pod), classes, unread)
 
     @property
     def is_feasible(self) -> bool:
@@ -200,12 +200,12 @@ class Placing:
 
     async def details(self) -> tuple[PlacementDetails, tuple[Suggestion, ...]]:
         """Return the details of a pod that fits on no node, or has gates, and the suggestions."""
-        found = self._found if isinstance(self._found, Examination) else None
-        ways = await Trials(self._simulation, self._pod, found, self._classes).best()
+        examination = self._found if isinstance(self._found, Examination) else None
+        ways = await Trials(self._simulation, self._pod, examination, self._classes).best()
         message = self._decided.message if isinstance(self._decided, NoPlacement) else ""
         details = PlacementDetails(
             self._simulation.model.cluster.size,
-            0 if found is None else found.feasible,
+            0 if examination is None else examination.feasible,
             message,
             tuple(self.groups),
             self._preemption(),
@@ -232,15 +232,15 @@ class Placing:
         return Preemption(refused=refused) if refused else None
 
     def _preemption_text(self) -> str:
-        found = self._preemption()
-        if found is None:
+        preemption = self._preemption()
+        if preemption is None:
             return ""
-        if found.victims:
-            names = " and ".join(f"pod {each.namespace}/{each.name}" for each in found.victims[:_MOST_GROUPS])
-            return f". The scheduler preempts {names} on node {found.node}"
-        if "not eligible" in found.refused:
-            return f". Preemption: {found.refused.rstrip('.')}"
-        return ". Preemption does not help" if found.refused and (self._pod.spec.priority or 0) > 0 else ""
+        if preemption.victims:
+            names = " and ".join(f"pod {each.namespace}/{each.name}" for each in preemption.victims[:_MOST_GROUPS])
+            return f". The scheduler preempts {names} on node {preemption.node}"
+        if "not eligible" in preemption.refused:
+            return f". Preemption: {preemption.refused.rstrip('.')}"
+        return ". Preemption does not help" if preemption.refused and (self._pod.spec.priority or 0) > 0 else ""
 
     async def unschedulable(self, evidence: Sequence[Evidence], because: Sequence[Finding]) -> Finding:
         """Return the finding about a pod that fits on no node."""
@@ -325,7 +325,7 @@ async def check_scores(world: World, resource: APIResource[Any], pod: core.Pod) 
 
 async def _because(world: World, pod: core.Pod) -> Sequence[Finding]:
     """Return the findings about claims of a pod that are not bound."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if not name:
@@ -333,8 +333,8 @@ async def _because(world: World, pod: core.Pod) -> Sequence[Finding]:
         claim = await world.get(PERSISTENT_VOLUME_CLAIMS, name, pod.metadata.namespace)
         if claim is not None and claim.status.phase != "Bound":
             for check in VOLUME_CLAIM.checks:
-                found += await run_check(world, PERSISTENT_VOLUME_CLAIMS, claim, check)
-    return found
+                findings += await run_check(world, PERSISTENT_VOLUME_CLAIMS, claim, check)
+    return findings
 
 
 async def _evidence(world: World, subject: Reference, pod: core.Pod) -> tuple[Evidence, ...]:

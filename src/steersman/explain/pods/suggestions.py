@@ -158,11 +158,11 @@ class Trials:
     async def _by_deletion(self) -> Placed | None:
         """Return the fewest and least important pods whose deletion places the pod."""
         spec = msgspec.structs.replace(self._pod.spec, priority=_HIGHEST, preemption_policy="PreemptLowerPriority")
-        found = await examine(self._simulation.model, msgspec.structs.replace(self._pod, spec=spec))
-        if isinstance(found, NoPlacement) or self._is_over:
+        examination = await examine(self._simulation.model, msgspec.structs.replace(self._pod, spec=spec))
+        if isinstance(examination, NoPlacement) or self._is_over:
             return None
-        nodes = list(found.attempt.ranking.resolvable(found.attempt.excluded))
-        best = await self._simulation.model.cycle.search(found.attempt).best(nodes)
+        nodes = list(examination.attempt.ranking.resolvable(examination.attempt.excluded))
+        best = await self._simulation.model.cycle.search(examination.attempt).best(nodes)
         if not isinstance(best, Candidate) or len(best.victims) > _MOST_DELETED:
             return None
         victims = [info.pod for info in best.victims]
@@ -181,7 +181,7 @@ class Trials:
 
     def _shapes(self) -> Sequence[core.Node]:
         """Return one node of each kind, the smallest first."""
-        found: dict[bytes, core.Node] = {}
+        shapes: dict[bytes, core.Node] = {}
         for info in self._simulation.model.cluster.nodes:
             if info.node is not None:
                 blank = _another(info.node)
@@ -192,8 +192,8 @@ class Trials:
                         sorted((k, v) for k, v in blank.metadata.labels.items() if v != blank.metadata.name),
                     )
                 )
-                found.setdefault(key, info.node)
-        return sorted(found.values(), key=_size)[:_MOST_SHAPES]
+                shapes.setdefault(key, info.node)
+        return sorted(shapes.values(), key=_size)[:_MOST_SHAPES]
 
 
 def _weight(some: Edits) -> float:

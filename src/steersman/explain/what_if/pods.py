@@ -61,7 +61,7 @@ async def wanted_pods(
 
     Objects without a namespace are in `namespace`; `nodes` are those of which DaemonSets get some.
     """
-    found: list[Wanted] = []
+    pods_to_place: list[Wanted] = []
     priorities = {each.metadata.name: each for each in classes}
     default = next((each for each in classes if each.global_default), None)
     for resource in (*WORKLOADS, PODS):
@@ -72,10 +72,10 @@ async def wanted_pods(
                 whole = _with_defaults(replace(pod, metadata=metadata), priorities, default)
                 made = tuple(replace(each, metadata=replace(each.metadata, namespace=place)) for each in claims)
                 source = reference(resource, replace(obj, metadata=replace(obj.metadata, namespace=place)))
-                found.append(Wanted(whole, source, (*made, *_ephemeral(whole))))
-                if len(found) > MOST_PODS:
+                pods_to_place.append(Wanted(whole, source, (*made, *_ephemeral(whole))))
+                if len(pods_to_place) > MOST_PODS:
                     raise TooManyPods(f"the manifests have more than {MOST_PODS} pods")
-    return found
+    return pods_to_place
 
 
 Made = tuple[core.Pod, Sequence[core.PersistentVolumeClaim]]

@@ -28,8 +28,8 @@ _GROUP: Final = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", re
 
 def parse_token(token: str) -> tuple[str, str] | None:
     """Return the id and the secret of a bootstrap token; None for other text."""
-    found = _TOKEN.fullmatch(token)
-    return None if found is None else (found[1], found[2])
+    match = _TOKEN.fullmatch(token)
+    return None if match is None else (match[1], match[2])
 
 
 def value_text(data: Mapping[str, bytes], key: str) -> str:

@@ -50,7 +50,7 @@ def required(spec: core.PodSpec) -> Matcher | None:
 
 def node_selector(selector: core.NodeSelector) -> Matcher:
     """Return a matcher that needs one matching term; empty and malformed terms match nothing."""
-    matchers = [found for each in selector.node_selector_terms or () if (found := _term(each)) is not None]
+    matchers = [matcher for each in selector.node_selector_terms or () if (matcher := _term(each)) is not None]
 
     def matches(name: str, labels: Labels) -> bool:
         return any(each(name, labels) for each in matchers)
@@ -63,12 +63,12 @@ def preferred(spec: core.PodSpec) -> Sequence[tuple[int, Matcher]]:
     affinity = None if spec.affinity is None else spec.affinity.node_affinity
     if affinity is None:
         return ()
-    found = []
+    weighted = []
     for each in affinity.preferred_during_scheduling_ignored_during_execution:
         matcher = _term(each.preference)
         if each.weight and matcher is not None:
-            found.append((each.weight, matcher))
-    return tuple(found)
+            weighted.append((each.weight, matcher))
+    return tuple(weighted)
 
 
 def named_nodes(spec: core.PodSpec) -> frozenset[str] | None:
@@ -120,7 +120,7 @@ def _expressions(requirements: Iterable[core.NodeSelectorRequirement]) -> Select
 
 
 def _fields(requirements: Iterable[core.NodeSelectorRequirement]) -> Callable[[str], bool] | None:
-    wanted: set[str] = set()
+    names: set[str] = set()
     unwanted: set[str] = set()
     for each in requirements:
         if each.operator not in ("In", "NotIn") or len(each.values) != 1:
@@ -128,5 +128,5 @@ def _fields(requirements: Iterable[core.NodeSelectorRequirement]) -> Callable[[s
         value = each.values[0] if each.key == _NAME else ""
         if each.key != _NAME and each.operator == "NotIn":
             continue
-        (wanted if each.operator == "In" else unwanted).add(value)
-    return lambda name: all(name == value for value in wanted) and name not in unwanted
+        (names if each.operator == "In" else unwanted).add(value)
+    return lambda name: all(name == value for value in names) and name not in unwanted

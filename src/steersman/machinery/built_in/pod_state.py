@@ -53,5 +53,7 @@ def next_availability(pods: Iterable[Pod], min_ready_seconds: int, now: int) -> 
 
 
 def _ready_since(pod: Pod) -> int | None:
-    found = find_condition(pod.status.conditions, "Ready")
-    return None if found is None or not found.last_transition_time else times.unix(found.last_transition_time)
+    condition = find_condition(pod.status.conditions, "Ready")
+    return (
+        None if condition is None or not condition.last_transition_time else times.unix(condition.last_transition_time)
+    )

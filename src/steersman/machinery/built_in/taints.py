@@ -41,10 +41,10 @@ def untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint], *eff
 
 def matching_tolerations(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> list[Toleration] | None:
     """Return the first matching toleration for each taint; None if a taint has none."""
-    found = []
+    used = []
     for taint in taints:
         matching = next((each for each in tolerations if tolerates(each, taint)), None)
         if matching is None:
             return None
-        found.append(matching)
-    return found
+        used.append(matching)
+    return used

@@ -68,8 +68,8 @@ def read_document(data: bytes, kinds: Kinds[T], *, strict: bool = True, default:
 
 def _read(data: bytes, kinds: Kinds[T], strict: bool, default: tuple[str, str]) -> T:
     media = detect_media(data)
-    given = peek_type_meta(data, media)
-    api_version, kind = given[0] or default[0], given[1] or default[1]
+    type_meta = peek_type_meta(data, media)
+    api_version, kind = type_meta[0] or default[0], type_meta[1] or default[1]
     shown = data.decode("utf-8", "replace")
     if not kind:
         raise MissingKindError(f"Object 'Kind' is missing in '{shown}'")
@@ -117,10 +117,10 @@ def _in_version(type_: GoType, package: str, version: str) -> GoType:
 
 def _with_known(warning: str, type_: GoType) -> str:
     """Return a warning about an unknown field with the list of the known fields."""
-    found = _UNKNOWN.fullmatch(warning)
-    if found is None:
+    match = _UNKNOWN.fullmatch(warning)
+    if match is None:
         return warning
-    *steps, name = found[1].split(".")
+    *steps, name = match[1].split(".")
     here: GoType | None = type_
     for step in steps:
         if here is None or step.partition("[")[0] not in here.members:

@@ -170,9 +170,9 @@ def _derived(cls: type[Any]) -> GoType:
 def _member(type_: inspect.Type, where: str) -> GoType:
     match type_:
         case inspect.Metadata():
-            found = _member(type_.type, where)
+            member = _member(type_.type, where)
             named = (type_.extra or {}).get(GO_TYPE)
-            return found if named is None else replace(found, shown=named)
+            return member if named is None else replace(member, shown=named)
         case inspect.StrType():
             return GoType("string", "string")
         case inspect.BoolType():
@@ -210,5 +210,5 @@ def _union(type_: inspect.UnionType, where: str) -> GoType:
         return GoType("own", "intstr.IntOrString", name="util.intstr.IntOrString")
     if len(others) != 1:
         raise TypeError(f"{where}: JSON of an API has members of one type each")
-    found = _member(others[0], where)
-    return GoType(found.kind, f"*{found.shown}", found.name, found.element, pointer=True, members=found.members)
+    member = _member(others[0], where)
+    return GoType(member.kind, f"*{member.shown}", member.name, member.element, pointer=True, members=member.members)

@@ -68,11 +68,11 @@ def _by_own_names(type_: GoType, tree: Tree) -> Tree:
         return tree if element is None else Members((name, _by_own_names(element, value)) for name, value in tree)
     known = members_of(type_)
     folded = {to_lower(name): name for name in known}
-    found: list[tuple[str, Tree]] = []
+    members: list[tuple[str, Tree]] = []
     for name, value in tree:
         own = name if name in known else folded.get(to_lower(name), name)
-        found.append((own, _by_own_names(known[own].type, value) if own in known else value))
-    return Members(found)
+        members.append((own, _by_own_names(known[own].type, value) if own in known else value))
+    return Members(members)
 
 
 def _too_deep(data: bytes) -> str:

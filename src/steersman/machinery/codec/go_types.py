@@ -125,13 +125,13 @@ def members_of(type_: GoType) -> dict[str, GoMember]:
 def _members(type_name: str, embedded: tuple[str, ...]) -> list[tuple[str, GoMember]]:
     package, version, name = type_name.split(".")
     module = f"{package}.{version}"
-    found: list[tuple[str, GoMember]] = []
+    members: list[tuple[str, GoMember]] = []
     for each in tables.table(module).structs[name]:
         if each.inline:
-            found += _members(each.type, (*embedded, each.go))
+            members += _members(each.type, (*embedded, each.go))
         elif each.name != "-":
             base = go_type(module, each.type)
             pointer = each.pointer or base.kind in ("list", "map", "bytes", "any")
             type_ = GoType(base.kind, base.shown, base.name, base.element, pointer)
-            found.append((each.name, GoMember(type_, embedded, each.strategy, each.key)))
-    return found
+            members.append((each.name, GoMember(type_, embedded, each.strategy, each.key)))
+    return members

@@ -107,9 +107,9 @@ def _scalar_end(text: str, at: int) -> int:
     if literal is None:
         raise _invalid(char, "looking for beginning of value")
     for index, expected in enumerate(literal):
-        found = _char_at(text, at + index)
-        if found != expected:
-            raise _invalid(found, f"in literal {literal} (expecting {_shown(expected)})")
+        character = _char_at(text, at + index)
+        if character != expected:
+            raise _invalid(character, f"in literal {literal} (expecting {_shown(expected)})")
     return at + len(literal)
 
 

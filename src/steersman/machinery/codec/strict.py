@@ -377,23 +377,25 @@ class Reader:
             return self._wrong("array", type_, old)
         assert element is not None
         previous = old if isinstance(old, list) else []
-        found: list[Any] = []
+        elements: list[Any] = []
         depth = len(self._path)
         for index, item in enumerate(items):
             self._path.append(f"[{index}]")
             value = self._value(element, item, previous[index] if index < len(previous) else _ABSENT)
-            found.append(zero(element) if value is _ABSENT else value)
+            elements.append(zero(element) if value is _ABSENT else value)
             del self._path[depth:]
         if type_.kind == "bytes":
-            return base64.b64encode(bytes(found)).decode()
-        return found
+            return base64.b64encode(bytes(elements)).decode()
+        return elements
 
     def _object(self, type_: GoType, members: Members, old: Any) -> Any:
         if type_.kind == "map":
             return self._map(type_, members, old)
         if type_.kind != "struct":
             return self._wrong("object", type_, old)
-        found: dict[str, Any] = old if isinstance(old, dict) else {}  # the caller replaces its old value by the result
+        members_read: dict[str, Any] = (
+            old if isinstance(old, dict) else {}
+        )  # the caller replaces its old value by the result
         known = members_of(type_)
         seen: set[str] = set()
         outer = self._struct
@@ -409,19 +411,19 @@ class Reader:
             self._struct = type_.shown.rpartition(".")[2]
             self._fields += (*member.embedded, name)
             self._path.append(f".{name}" if depth else name)
-            value = self._value(member.type, tree, found.get(name, _ABSENT))
+            value = self._value(member.type, tree, members_read.get(name, _ABSENT))
             if value is _ABSENT:
-                found.pop(name, None)
+                members_read.pop(name, None)
             else:
-                found[name] = value
+                members_read[name] = value
             del self._path[depth:], self._fields[fields:]
             self._struct = outer
-        return found
+        return members_read
 
     def _map(self, type_: GoType, members: Members, old: Any) -> Any:
         element = type_.element
         assert element is not None
-        found: dict[str, Any] = old if isinstance(old, dict) else {}
+        entries: dict[str, Any] = old if isinstance(old, dict) else {}
         seen: set[str] = set()
         depth = len(self._path)
         for name, tree in members:
@@ -430,9 +432,9 @@ class Reader:
             seen.add(name)
             self._path.append(f".{name}" if depth else name)
             value = self._value(element, tree, _ABSENT)
-            found[name] = zero(element) if value is _ABSENT else value
+            entries[name] = zero(element) if value is _ABSENT else value
             del self._path[depth:]
-        return found
+        return entries
 
     def _any(self, tree: Tree) -> Any:
         if isinstance(tree, Members):
@@ -606,7 +608,7 @@ def _peek_slowly(data: bytes) -> tuple[str, str]:
         tree = parse_tree(data)
     except JSONSyntaxError as error:
         raise DecodeError(prefix + str(error)) from None
-    found = {"apiversion": "", "kind": ""}
+    type_meta = {"apiversion": "", "kind": ""}
     if tree is None:
         return "", ""
     if not isinstance(tree, Members):
@@ -614,13 +616,13 @@ def _peek_slowly(data: bytes) -> tuple[str, str]:
     wrong = ""
     for name, value in tree:
         key = to_lower(name)
-        if key not in found or value is None:
+        if key not in type_meta or value is None:
             continue
         if isinstance(value, str) and not isinstance(value, Number):
-            found[key] = value
+            type_meta[key] = value
         elif not wrong:
             wire = "apiVersion" if key == "apiversion" else "kind"
             wrong = f"json: cannot unmarshal {kind_of(value)} into Go struct field .{wire} of type string"
     if wrong:
         raise DecodeError(prefix + wrong)
-    return found["apiversion"], found["kind"]
+    return type_meta["apiversion"], type_meta["kind"]

@@ -103,18 +103,18 @@ class _Conversion:
         if not isinstance(value, dict):
             raise DecodeError(f"cannot restore struct from: {_kind(value)}")
         members = members_of(type_)
-        found = {}
+        plain_members = {}
         for name, member in members.items():
             if value.get(name) is not None:
                 with_dot = f".{name}" if self._path else name
                 self._path.append(with_dot)
-                found[name] = self.value(member.type, value[name])
+                plain_members[name] = self.value(member.type, value[name])
                 self._path.pop()
         if not members.keys() >= value.keys():
             prefix = "".join(self._path)
             for name in value.keys() - members.keys():
                 self.unknown.append(f"{prefix}.{name}" if prefix else name)
-        return found
+        return plain_members
 
     def _map(self, type_: GoType, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -126,12 +126,12 @@ class _Conversion:
         if not isinstance(value, list):
             raise DecodeError(f"cannot restore slice from {_kind(value)}")
         assert type_.element is not None
-        found = []
+        items = []
         for index, item in enumerate(paced(value)):
             self._path.append(f"[{index}]")
-            found.append(self.value(type_.element, item))
+            items.append(self.value(type_.element, item))
             self._path.pop()
-        return found
+        return items
 
     def _bytes(self, type_: GoType, value: Any) -> Any:
         if isinstance(value, str):

@@ -84,6 +84,8 @@ def load(data: bytes) -> tuple[Any, str]:
         raise YAMLError("yaml: control characters are not allowed") from None
     except pyyaml.MarkedYAMLError as error:
         raise YAMLError(f"yaml: {_where(error)}{error.problem or 'unknown problem parsing YAML content'}") from None
+    except RecursionError:  # before MAX_DEPTH: the process keeps Python's limit
+        raise YAMLError("yaml: exceeded max depth") from None
     duplicates = "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in reader.repeated)
     return value, duplicates if reader.repeated else ""
 
@@ -94,9 +96,27 @@ def load_all(data: bytes, *, most_values: int = MAX_VALUES) -> list[Any]:
     Raises YAMLError, with the line of the error, for malformed text, a repeated key in a mapping, too many values, and
     nesting beyond the recursion limit.
     """
+    values = []
+    for each in located_documents(data, most_values=most_values):
+        if each.repeated:
+            raise YAMLError(each.repeated[0])
+        values.append(each.value)
+    return values
+
+
+class LocatedDocument(NamedTuple):
+    """A document as JSON value, the line on which it begins (from 1), and messages about its repeated keys."""
+
+    value: Any
+    line: int
+    repeated: list[str]
+
+
+def located_documents(data: bytes, *, most_values: int = MAX_VALUES) -> Iterator[LocatedDocument]:
+    """Yield all documents. Raises YAMLError as `load_all`, but not for repeated keys."""
     try:
-        reader = _Reader(_PARSER(data.decode()), "", most_values)
-        return list(map(json_value, reader.documents()))
+        for each in _Reader(_PARSER(data.decode()), "", most_values).documents():
+            yield each._replace(value=json_value(each.value))
     except UnicodeDecodeError as error:
         raise YAMLError(f"line {_line(data, error.start)}: the text is not UTF-8") from None
     except pyyaml.reader.ReaderError as error:
@@ -172,14 +192,15 @@ class _Reader:
         self._next()
         return value
 
-    def documents(self) -> Iterator[Any]:
-        """Yield the values of all documents. Raises YAMLError, also for a repeated key."""
+    def documents(self) -> Iterator[LocatedDocument]:
+        """Yield all documents. Raises YAMLError."""
         while not isinstance(event := self._next(), pyyaml.StreamEndEvent):
             if isinstance(event, pyyaml.DocumentStartEvent):
                 self._anchors.clear()
-                yield self._value(self._next())
-                if self.repeated:
-                    raise YAMLError(self.repeated[0])
+                self.repeated = []
+                root = self._next()
+                line = root.start_mark.line + 1
+                yield LocatedDocument(self._value(root), line, self.repeated)
 
     def _value(self, event: Any) -> Any:
         if isinstance(event, pyyaml.AliasEvent):
@@ -231,9 +252,9 @@ class _Reader:
     def _check_escapes(self, event: Any) -> None:
         """Raise YAMLError for an escaped slash."""
         start = event.start_mark
-        found = _SLASH_ESCAPE.match(self._text, start.index, event.end_mark.index)
-        if found:
-            line = start.line + self._text.count("\n", start.index, found.end())
+        match = _SLASH_ESCAPE.match(self._text, start.index, event.end_mark.index)
+        if match:
+            line = start.line + self._text.count("\n", start.index, match.end())
             raise YAMLError(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
 
     def _alias(self, anchor: str) -> Any:
@@ -241,19 +262,19 @@ class _Reader:
             raise YAMLError(f"yaml: anchor '{anchor}' value contains itself")
         if anchor not in self._anchors:
             raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
-        found = self._anchors[anchor]
-        self._reach(self._depth + found.levels)
-        self._text_bytes += found.text_bytes
-        self._aliased_bytes += found.text_bytes
-        self._aliased_nodes += found.nodes
-        nodes = self._nodes + 1 + found.nodes  # go-yaml counts the alias too
+        anchored = self._anchors[anchor]
+        self._reach(self._depth + anchored.levels)
+        self._text_bytes += anchored.text_bytes
+        self._aliased_bytes += anchored.text_bytes
+        self._aliased_nodes += anchored.nodes
+        nodes = self._nodes + 1 + anchored.nodes  # go-yaml counts the alias too
         is_bomb = (
             self._aliased_nodes > _FEW_ALIASED and nodes > _FEW_DECODED and self._aliased_nodes / nodes > _ALLOWED_RATIO
         )
         if is_bomb or self._aliased_bytes > MAX_BYTES_FROM_ALIASES:
             raise YAMLError("yaml: document contains excessive aliasing")
-        self._count(nodes=1 + found.nodes, collections=found.collections)
-        return found.value
+        self._count(nodes=1 + anchored.nodes, collections=anchored.collections)
+        return anchored.value
 
     def _reach(self, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -261,16 +282,16 @@ class _Reader:
         self._deepest = max(self._deepest, depth)
 
     def _sequence(self) -> list[Any]:
-        found = []
+        items = []
         while not isinstance(event := self._next(), pyyaml.SequenceEndEvent):
-            found.append(self._value(event))
-        return found
+            items.append(self._value(event))
+        return items
 
     def _mapping(self) -> dict[str, Any]:
         """Return the members of a mapping: later ones replace earlier ones, and merged mappings count at their
         position.
         """
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         seen: set[tuple[type, Any]] = set()
         while not isinstance(event := self._next(), pyyaml.MappingEndEvent):
             merge = _is_merge(event)
@@ -283,14 +304,14 @@ class _Reader:
                     if not isinstance(each, dict):
                         raise YAMLError("yaml: map merge requires map or sequence of maps as the value")
                     for name, item in each.items():
-                        self._put(found, seen, name, item, line)
+                        self._put(entries, seen, name, item, line)
                 continue
             if isinstance(key, dict | list):
                 raise YAMLError(f"yaml: invalid map key: {_shown(key)}")
             if key is None:
                 raise YAMLError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {_shown(value)}")
-            self._put(found, seen, key, value, line)
-        return found
+            self._put(entries, seen, key, value, line)
+        return entries
 
     def _put(self, found: dict[str, Any], seen: set[tuple[type, Any]], key: Any, value: Any, line: int) -> None:
         if (type(key), key) in seen:

@@ -266,14 +266,14 @@ def _by_own_names(form: Any, plain: Any) -> Any:
     if not isinstance(form, msgspec.inspect.StructType) or not isinstance(plain, dict):
         return plain
     known = {to_lower(each.encode_name): each for each in form.fields}
-    found: dict[str, Any] = {}
+    by_own_names: dict[str, Any] = {}
     for name, value in plain.items():
         member = known.get(to_lower(name))
         if member is None:
-            found[name] = value
+            by_own_names[name] = value
         else:
-            found[member.encode_name] = _by_own_names(member.type, value)
-    return found
+            by_own_names[member.encode_name] = _by_own_names(member.type, value)
+    return by_own_names
 
 
 def _same(cls: type[T], other: Any) -> T:

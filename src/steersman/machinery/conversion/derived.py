@@ -47,10 +47,10 @@ class _Maker:
 
     def of(self, source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Convert:
         """Return the conversion function for two classes. Raises TypeError."""
-        found = self._made.get((source, target))
-        if found is None:
-            found = self._made[source, target] = self._struct(source, target)
-        return found
+        conversion = self._made.get((source, target))
+        if conversion is None:
+            conversion = self._made[source, target] = self._struct(source, target)
+        return conversion
 
     def _struct(self, source: type[msgspec.Struct], target: type[msgspec.Struct]) -> Convert:
         old = {each.name: each.type for each in msgspec.structs.fields(source)}

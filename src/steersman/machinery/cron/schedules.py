@@ -86,10 +86,10 @@ class Fields(Struct, frozen=True):
         moment, begun = after + 1, False
         last_year = self._local(moment).year + _YEARS
         while self._local(moment).year <= last_year:
-            found = self._within_year(moment, begun=begun)
-            if found >= 0:
-                return found
-            moment, begun = -found, True
+            candidate = self._within_year(moment, begun=begun)
+            if candidate >= 0:
+                return candidate
+            moment, begun = -candidate, True
         return None
 
     def _within_year(self, moment: int, *, begun: bool) -> int:

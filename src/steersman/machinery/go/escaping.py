@@ -27,10 +27,10 @@ def escaped(text: str, special: re.Pattern[str], escape: Callable[[str], str]) -
         return "".join(map(partial(escaped, special=special, escape=escape), _pieces(text)))
     if len(text) <= _SHORT and special.search(text) is None:
         return text
-    found = special.findall("".join(set(text)))
-    if len(found) > _FEW:
-        return text.translate({ord(each): escape(each) for each in found})
-    for each in found:
+    characters = special.findall("".join(set(text)))
+    if len(characters) > _FEW:
+        return text.translate({ord(each): escape(each) for each in characters})
+    for each in characters:
         text = text.replace(each, escape(each))
     return text
 

@@ -74,9 +74,9 @@ def parse(text: str, *, of_request: bool) -> Parts:
 
 
 def _check_escapes(text: str) -> None:
-    found = ESCAPE.search(text)
-    if found is not None:
-        raise UrlError(f"invalid URL escape {json.dumps(text[found.start() : found.start() + 3])}")
+    match = ESCAPE.search(text)
+    if match is not None:
+        raise UrlError(f"invalid URL escape {json.dumps(text[match.start() : match.start() + 3])}")
 
 
 def _check_host_escapes(host: str, *, has_zone: bool) -> None:
@@ -225,11 +225,11 @@ def parse_escaped_query(text: str) -> list[tuple[str, str]]:
     """
     data = text.replace("+", " ").encode("utf-8", "replace")
     data = data.replace(b"&", _PAIR).replace(b"=", _VALUE).replace(b"%", b"=")
-    found = []
+    pairs = []
     for part in binascii.a2b_qp(data).split(_PAIR):
         key, _, value = part.partition(_VALUE)
-        found.append((key.decode("utf-8", "replace"), value.replace(_VALUE, b"=").decode("utf-8", "replace")))
-    return found
+        pairs.append((key.decode("utf-8", "replace"), value.replace(_VALUE, b"=").decode("utf-8", "replace")))
+    return pairs
 
 
 def unescape(text: str) -> str:

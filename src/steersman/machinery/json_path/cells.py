@@ -42,10 +42,10 @@ class PrinterColumn:
         """Return the cell of an object given as plain data: text, a number or a boolean; None if no value fits."""
         expect_offloading()
         try:
-            found = find_results(self._template, data)
+            results = find_results(self._template, data)
         except JSONPathError:
             return None
-        return self._convert(found[0][0]) if found and found[0] else None
+        return self._convert(results[0][0]) if results and results[0] else None
 
 
 def _text(value: Any) -> str:

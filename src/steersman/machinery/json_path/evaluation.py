@@ -72,18 +72,18 @@ class _Evaluation:
         results: list[Values] = []
         index = 0
         while index < len(template):
-            found = self._walk([data], template[index])
+            values = self._walk([data], template[index])
             index += 1
             if self._range_ends:
                 self._range_ends = False
                 break
             if not self._range_begins:
-                results.append(found)
+                results.append(values)
                 continue
             self._range_begins = False
             self._in_range += 1
             inside = template[index : _end_of_range(template, index)]
-            for item in found:
+            for item in values:
                 results += self.blocks(inside, item)
             self._in_range -= 1
             index += len(inside)
@@ -130,7 +130,7 @@ class _Evaluation:
         return []
 
     def _slice(self, values: Values, node: Slice) -> Values:
-        found: Values = []
+        results: Values = []
         for value in values:
             if value is None:
                 continue
@@ -138,22 +138,22 @@ class _Evaluation:
                 raise _Stopped(f"{go_type(value)} is not array or slice", values)
             start, end = _bounds(node, len(value))
             if start == end:
-                return found
+                return results
             _check_bounds(start, end, len(value), values)
             if node.step is not None and node.step <= 0:
                 raise _Stopped("step must be > 0", values)
             self._spend(end - start)
-            found += value[start : end : node.step or 1]
-        return found
+            results += value[start : end : node.step or 1]
+        return results
 
     def _union(self, values: Values, node: Union) -> Values:
-        found: Values = []
+        results: Values = []
         for action in node.actions:
             try:
-                found += self._action(values, action)
+                results += self._action(values, action)
             except _Stopped as error:
                 raise _Stopped(str(error), values) from error
-        return found
+        return results
 
     def _within(self, value: Any) -> Values:
         """Return the members of an object, the items of a list, or the bytes of text."""
@@ -171,7 +171,7 @@ class _Evaluation:
 
     def _recursive(self, values: Values) -> Values:
         """Return all values that contain anything, outer values first."""
-        found: Values = []
+        results: Values = []
         ahead: list[Iterator[Any]] = [iter(values)]
         while ahead:
             value = next(ahead[-1], _END)
@@ -179,21 +179,21 @@ class _Evaluation:
                 ahead.pop()
             elif isinstance(value, str):
                 if value:
-                    found.append(value)
+                    results.append(value)
             elif items := self._within(value):
-                found.append(value)
+                results.append(value)
                 ahead.append(iter(items))
-        return found
+        return results
 
     def _filter(self, values: Values, node: Filter) -> Values:
-        found: Values = []
+        results: Values = []
         for value in values:
             if not isinstance(value, list):
                 raise _Stopped(f"{go_value(value)} is not array or slice and cannot be filtered", values)
             for item in value:
-                if self._passes(item, node, values, found):
-                    found.append(item)
-        return found
+                if self._passes(item, node, values, results):
+                    results.append(item)
+        return results
 
     def _passes(self, item: Any, node: Filter, values: Values, found: Values) -> bool:
         if node.operator == EXISTS:

@@ -275,10 +275,10 @@ def _is_digit(char: str) -> bool:
 
 
 def _slice(text: str) -> Slice:
-    found = _SLICE.fullmatch(text)
-    if found is None:
+    match = _SLICE.fullmatch(text)
+    if match is None:
         raise JSONPathError(f"invalid array index {text}")
-    first, second, third = found.groups()
+    first, second, third = match.groups()
     start = _index(first) if first else None
     if second is None:
         return Slice(start, (start or 0) + 1, None, single=True)
@@ -310,11 +310,11 @@ def _unquoted(text: str) -> str:
     out = bytearray()
     at = 0
     while at < len(inside):
-        found = _ESCAPE.match(inside, at)
-        if found is None:
+        match = _ESCAPE.match(inside, at)
+        if match is None:
             raise _not_unquoted(text)
-        out += _unescaped(found, end, text)
-        at = found.end()
+        out += _unescaped(match, end, text)
+        at = match.end()
     return out.decode("utf-8", "replace")
 
 

@@ -63,12 +63,12 @@ def check_count(data: bytes) -> None:
     if len(data) <= MAX_OBJECTS:
         return
     if data.count(b"{") + data.count(b"[") > MAX_OBJECTS or data.count(b",") > MAX_VALUES:
-        found = measure(data)
-        if found.depth > MAX_DEPTH:
+        size = measure(data)
+        if size.depth > MAX_DEPTH:
             return
-        if found.objects > MAX_OBJECTS:
+        if size.objects > MAX_OBJECTS:
             raise too_many_objects()
-        if found.commas > MAX_VALUES:
+        if size.commas > MAX_VALUES:
             raise too_many_values()
 
 

@@ -29,12 +29,12 @@ from .managers import (
     manager_key,
     strip_identity,
 )
-from .merging import merge
 from .pruning import are_all_in, prune
 from .schema import Schema
+from .spec_merges import Merging, merge_specs, texts_of, weight_of_merge, without_spec
 from .tracker import FieldManager, managed_fields_of
 from .typed_error import TypedError
-from .typed_value import field_set, validate, validate_lists
+from .typed_value import validate, validate_lists
 
 Plain = dict[str, Any]
 
@@ -76,9 +76,9 @@ class Applier:
             raise plain_internal(f"failed to decode managed fields: {error}") from None
         if not managers:
             managers = self._owner_before(live, whole, time)
-        self._validate(patch, whole, is_plain=isinstance(live, dict) or self.fields.kind.is_open)
+        merging = self._validated(patch, whole, is_plain=isinstance(live, dict) or self.fields.kind.is_open)
         try:
-            applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
+            applied, obj = self._with_last_applied(merging, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
             raise conflicts.status() from None
         except RecursionError:
@@ -95,6 +95,28 @@ class Applier:
             raise bad_request(f"invalid object type: {kind}")
         if _has_managed_fields(patch):
             raise bad_request("metadata.managedFields must be nil")
+
+    def _validated(self, patch: Plain, live: Plain, *, is_plain: bool) -> Merging:
+        """Validate a configuration and the live object, and return them with the merge of their specs.
+
+        Specs whose merge is cached were valid. Raises StatusError 500.
+        """
+        fields = self.fields
+        root, merges = fields.schema.root, fields.spec_merges
+        texts = texts_of(root, live, patch)
+        known = None if texts is None else merges[texts]
+        if known is not None:
+            self._validate(without_spec(patch), without_spec(live), is_plain=is_plain)
+            return Merging(live, patch, known)
+        self._validate(patch, live, is_plain=is_plain)
+        if texts is None:
+            return Merging(live, patch)
+        try:
+            made = merge_specs(root, live, patch, fields.is_same)
+        except (ValueError, RecursionError):  # the merge of the whole objects will raise it, too
+            return Merging(live, patch)
+        merges.keep(texts, made, weight_of_merge(texts))
+        return Merging(live, patch, made)
 
     def _validate(self, patch: Plain, live: Plain, *, is_plain: bool) -> None:
         root = self.fields.schema.root
@@ -136,36 +158,37 @@ class Applier:
         )
 
     def _with_last_applied(
-        self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
+        self, merging: Merging, managers: Managers, manager: str, time: str, *, force: bool
     ) -> tuple[Managers, Plain | None]:
-        """Apply `patch`; kubectl's conflicts are forced where the annotation of client-side apply shows that kubectl
+        """Apply the configuration; kubectl's conflicts are forced where the annotation of client-side apply shows that kubectl
         owns them.
 
         Raises ApplyConflicts.
         """
         try:
-            return self._apply(live, patch, managers, manager, time, force=force)
+            return self._apply(merging, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
-            allowed = allowed_conflicts(self.fields.schema, live, self.fields.api_version) if manager == KUBECTL else {}
+            allowed: FieldSet = {}
+            if manager == KUBECTL:
+                allowed = allowed_conflicts(self.fields.schema, merging.live, self.fields.api_version)
             if not allowed:
                 raise
             rest = {key: _beyond(fields, allowed) for key, fields in conflicts.fields.items()}
             if any(rest.values()):
                 raise ApplyConflicts({key: fields for key, fields in rest.items() if fields}) from None
-            return self._apply(live, patch, managers, manager, time, force=True)
+            return self._apply(merging, managers, manager, time, force=True)
 
     def _apply(
-        self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
+        self, merging: Merging, managers: Managers, manager: str, time: str, *, force: bool
     ) -> tuple[Managers, Plain | None]:
-        schema, api_version = self.fields.schema, self.fields.api_version
+        live, api_version = merging.live, self.fields.api_version
         key = manager_key(manager, APPLY, api_version, self.fields.subresource)
         try:
             managers = self.fields.reconciled(managers, live)
         except TypedError as error:  # the live object, in the version of another manager, has an error
             raise plain_internal(str(error)) from None
-        merged: Plain = merge(schema.root, live, patch)
+        merged, fields = merging.merged(self.fields.schema.root)
         last = managers.get(key)
-        fields = field_set(schema.root, patch)
         resets = self.fields.resets.get(api_version)
         if resets is not None:
             fields = recursive_difference(fields, resets)
@@ -179,7 +202,7 @@ class Applier:
                 merged = self._pruned(merged, managers, last, fields) if last.fields else merged
                 mine = Managed(owned, api_version, last.time)
             del managers[key]
-        managers = self._settled(managers, live, merged, force=force)
+        managers = self._settled(managers, merging, merged, force=force)
         is_changed = merged is not live and not self.fields.is_same(merged, live)
         if owned:
             managers[key] = mine.with_time(time) if is_changed else mine
@@ -192,10 +215,11 @@ class Applier:
             why = "failed to convert merged object to last applied version: unable to convert unstructured object to"
             raise plain_internal(f"failed to prune fields: {why} {self.kind}: {error}") from None
 
-    def _settled(self, managers: Managers, live: Plain, merged: Plain, *, force: bool) -> Managers:
+    def _settled(self, managers: Managers, merging: Merging, merged: Plain, *, force: bool) -> Managers:
         """Return the other managers after the merge. Raises ApplyConflicts if they own changed fields, unless forced."""
         try:
-            comparisons = self.fields.comparisons(managers, merged, live, self.fields.compare(live, merged))
+            own = self.fields.compare(merging.live, merged, merging.of_spec)
+            comparisons = self.fields.comparisons(managers, merged, merging.live, own)
         except TypedError as error:
             raise plain_internal(str(error)) from None
         if not force:

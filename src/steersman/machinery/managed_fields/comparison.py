@@ -7,7 +7,8 @@ types; otherwise by `same`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import eq
+from itertools import compress
+from operator import eq, is_not, ne
 from typing import Any, Final
 
 import msgspec
@@ -59,11 +60,13 @@ def _compare_maps(
         return
     named, rest = kind.named, kind.element
     few, many = (old, new) if len(old) < len(new) else (new, old)
-    for name in few:
+    # JSON can only tell equal values of unequal types apart where no class determines the types
+    differ = map(ne if is_same is eq else is_not, map(old.get, few), map(new.get, few))
+    for name in compress(few, differ):
         if name not in many:
             continue
         before, item = old[name], new[name]
-        if before is item or is_same(before, item):
+        if is_same is not eq and is_same(before, item):
             continue
         child = named.get(name, rest)
         element = "f:" + name

@@ -24,9 +24,9 @@ class ApplyConflicts(Exception):
 
     def status(self) -> StatusError:
         """Return a 409 Conflict with a cause for every field."""
-        found = [(_shown(key), path) for key, path in self._each()]
-        causes = [Cause(CONFLICT_REASON, f"conflict with {manager}", path) for manager, path in found]
-        return apply_conflict(_message(found), causes)
+        conflicts = [(_shown(key), path) for key, path in self._each()]
+        causes = [Cause(CONFLICT_REASON, f"conflict with {manager}", path) for manager, path in conflicts]
+        return apply_conflict(_message(conflicts), causes)
 
     def _each(self) -> Iterator[tuple[ManagerKey, str]]:
         for key in sorted(self.fields, key=lambda each: each.identifier):

@@ -5,12 +5,17 @@ Most new objects resemble earlier ones, so their field sets are cached by outlin
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Any, Final
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import compress, islice
+from operator import ne
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from steersman.work.threads import give_way
 
-from .plain import Plain
+from .plain import Plain, members, plain_value, values_of
 from .schema import Atom, Kind, ListType, MapType
 
 Outline = tuple[Any, ...]
@@ -72,6 +77,67 @@ def outline(root: Kind, value: Any, out: list[Any] | None = None, *, most: int |
                 kinds.append(inner)
                 values.append(value)
     return tuple(out) if most is None or len(values) < most else None
+
+
+_Deep = tuple[Kind, bool]
+"""The kind of a member whose parts are owned separately, and True for a map whose values have no parts."""
+
+
+class _Form(NamedTuple):
+    """The members of a class, the deep ones first: a function that returns their values, those of an empty object, and
+    the deep members.
+    """
+
+    values: Callable[[Any], tuple[Any, ...]]
+    empty: tuple[object, ...]
+    deep: tuple[_Deep, ...]
+
+
+@lru_cache(maxsize=4096)
+def _form_of(cls: Callable[..., msgspec.Struct], kind: MapType) -> _Form:
+    """Return the form of a class with this schema."""
+    deep: dict[str, _Deep] = {}
+    rest: list[str] = []
+    for name, attribute, _, _ in members(cls).each:
+        child = kind.named.get(name, kind.element)
+        if child is None or child.leaf:
+            rest.append(attribute)
+            continue
+        below = child.kind
+        is_flat = isinstance(below, MapType) and not below.named and (below.element is None or below.element.leaf)
+        deep[attribute] = below, is_flat
+    empty = members(cls).empty
+    attributes = [*deep, *rest]
+    return _Form(values_of(attributes), tuple(map(empty.__getitem__, attributes)), tuple(deep.values()))
+
+
+def struct_outline(kind: MapType, obj: msgspec.Struct) -> Outline | None:
+    """Return the outline of an object of a class; None if it is too long. Only its lists are made plain data.
+
+    Raises TypedError for list items with invalid keys.
+    """
+    out: list[Any] = []
+    return tuple(out) if _outline_struct(kind, obj, out) else None
+
+
+def _outline_struct(kind: MapType, obj: msgspec.Struct, out: list[Any]) -> bool:
+    """Append the members that differ from those of an empty object, and their outlines; return False for too many."""
+    values_of_form, empty, deep = _form_of(obj.__class__, kind)
+    values = values_of_form(obj)
+    differ = bytes(map(ne, values, empty))
+    out.append(differ)
+    for (below, is_flat), value in compress(zip(deep, values, strict=False), differ):
+        if is_flat and value.__class__ is dict:
+            out.append(tuple(value))
+        elif isinstance(value, msgspec.Struct) and below.__class__ is MapType:
+            if not _outline_struct(below, value, out):
+                return False
+        else:
+            found = outline(below, plain_value(value), most=_LONGEST)
+            if found is None:
+                return False
+            out += found
+    return len(out) < _LONGEST
 
 
 def weight_of(outline: Outline) -> int:

@@ -5,7 +5,7 @@ An object is a Struct or a dict. `metadata.managedFields` is left out, because n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import compress
 from operator import attrgetter, ne
@@ -64,30 +64,42 @@ Member = tuple[str, str, object, bool]
 """Name, attribute, the value that JSON leaves out, and whether values are plain as they are."""
 
 
+def values_of(attributes: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns the values of these attributes of an object."""
+    if len(attributes) > 1:
+        return attrgetter(*attributes)
+    return lambda obj: tuple(getattr(obj, name) for name in attributes)
+
+
 class Members:
-    """The members of a class, sorted by name, and a function that returns their values in that order."""
+    """The members of a class, sorted by name, and a function that returns their values in that order.
 
-    __slots__ = ("each", "values")
+    `empty` are the values of an empty object by attribute.
+    """
 
-    def __init__(self, each: tuple[Member, ...]) -> None:
+    __slots__ = ("each", "empty", "values")
+
+    def __init__(self, each: tuple[Member, ...], empty: Mapping[str, object]) -> None:
         self.each = each
-        attributes = [attribute for _, attribute, _, _ in each]
-        if len(attributes) > 1:
-            self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*attributes)
-        else:
-            self.values = lambda obj: tuple(getattr(obj, name) for name in attributes)
+        self.empty = empty
+        self.values = values_of([attribute for _, attribute, _, _ in each])
 
 
 @lru_cache(maxsize=4096)
 def members(cls: Callable[..., msgspec.Struct]) -> Members:
     """Return the members of a class, sorted by name."""
     out: list[Member] = []
+    empty: dict[str, object] = {}
     for each in msgspec.structs.fields(cast("type[msgspec.Struct]", cls)):
         default = each.default
+        empty[each.name] = _ALWAYS if default is msgspec.NODEFAULT else default
         if default is msgspec.NODEFAULT:
-            default = each.default_factory() if each.default_factory in (list, dict) else _ALWAYS
+            make = each.default_factory
+            if make is not msgspec.NODEFAULT:
+                empty[each.name] = make()
+            default = empty[each.name] if make in (list, dict) else _ALWAYS
         out.append((each.encode_name, each.name, default, each.type in _PLAIN))
-    return Members(tuple(sorted(out, key=lambda member: member[0])))
+    return Members(tuple(sorted(out, key=lambda member: member[0])), empty)
 
 
 def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:

@@ -149,12 +149,12 @@ class MapType:
             item = value[name]
             kind = child.kind
             if kind.__class__ is MapType and item.__class__ is dict:
-                found = kind.fields(item, member=is_open)
+                found_node = kind.fields(item, member=is_open)
             else:
-                found = child.fields(item, member=is_open)
-            if found:
-                out[element] = found
-            elif found is None and not (is_open or item is None or item == {}):
+                found_node = child.fields(item, member=is_open)
+            if found_node:
+                out[element] = found_node
+            elif found_node is None and not (is_open or item is None or item == {}):
                 del out[element]
         if member:
             return out if len(out) > 1 else LEAF

@@ -12,6 +12,7 @@ from operator import eq
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.serializer import decode_scalar
@@ -37,14 +38,18 @@ from .managers import (
     manager_key,
     strip_identity,
 )
-from .outline import Outline, Outlines, weight_of
+from .outline import Outline, Outlines, struct_outline, weight_of
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .result_cache import result_cache
 from .schema import Schema
+from .spec_merges import SPEC, SpecMerge, SpecMerges, joined, without_spec
 from .typed_error import TypedError
 from .update_cache import UpdateCache, update_inputs
 
+_SHORT_SPEC: Final = 256
+"""Bytes of the text of a spec below which its outline costs no more."""
+_encode: Final = msgspec.json.Encoder().encode
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
 
@@ -126,11 +131,17 @@ class FieldManager:
     """The schema of that version."""
     is_same: Same = field(init=False, compare=False)
     """The comparison of two values of the kind's objects."""
+    spec_merges: SpecMerges = field(init=False, default_factory=result_cache, compare=False)
+    """A cache of the merges of applied specs."""
     _outlines: Outlines = field(init=False, compare=False)
     _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=result_cache, compare=False
     )
     """A cache of the FieldsV1 of new objects by their outlines; "" if an object sets no fields."""
+    _of_specs: BoundedCache[tuple[Outline, bytes], msgspec.Raw | Literal[""]] = field(
+        init=False, default_factory=result_cache, compare=False
+    )
+    """The same by the outline of all but the spec and the text of the spec, which is made faster than an outline."""
     _update_cache: UpdateCache = field(init=False, default_factory=UpdateCache, compare=False)
 
     def __post_init__(self) -> None:
@@ -150,7 +161,7 @@ class FieldManager:
         if not entries:
             # Most objects have no entries: no other manager has fields, and no cap applies.
             try:
-                fields = self._fields_of_new(self.owned(obj))
+                fields = self._fields_of_new(obj)
             except (ValueError, RecursionError):
                 return []
             if fields is None:
@@ -168,16 +179,32 @@ class FieldManager:
             ]
         return self.update(obj, self.kind.new(), manager, time, is_create=True)
 
-    def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:
+    def _fields_of_new(self, obj: Any) -> msgspec.Raw | None:
         """Return the FieldsV1 of the fields that a new object sets, None if it sets none. Raises TypedError."""
-        outline = self._outlines.get(plain)
+        root = self.schema.root.map
+        if not isinstance(obj, msgspec.Struct) or root is None:
+            return self._fields_by_outline(self._outlines.get(self.owned(obj)), obj)
+        spec = getattr(obj, "spec", None)
+        if not isinstance(spec, msgspec.Struct) or len(text := _encode(spec)) < _SHORT_SPEC:
+            return self._fields_by_outline(struct_outline(root, obj), obj)
+        rest = struct_outline(root, replace(obj, spec=None))
+        known = None if rest is None else self._of_specs[rest, text]
+        if known is not None:
+            return known or None
+        fields = self._fields_by_outline(struct_outline(root, obj), obj)
+        if rest is not None:
+            self._of_specs.keep((rest, text), fields or "", weight_of(rest) + len(text) + _size_of(fields))
+        return fields
+
+    def _fields_by_outline(self, outline: Outline | None, obj: Any) -> msgspec.Raw | None:
+        """Return the FieldsV1 of the fields that a new object of this outline sets. Raises TypedError."""
         known = None if outline is None else self._new[outline]
         if known is not None:
             return known or None
-        taken = strip_identity(self.compare(self.kind.empty, plain).changed)
+        taken = strip_identity(self.compare(self.kind.empty, self.owned(obj)).changed)
         fields = encode_fields(taken) if taken else None
         if outline is not None:
-            self._new.keep(outline, fields or "", weight_of(outline) + (len(bytes(fields)) if fields else 0))
+            self._new.keep(outline, fields or "", weight_of(outline) + _size_of(fields))
         return fields
 
     def update(
@@ -251,9 +278,17 @@ class FieldManager:
         """Return an object as plain data, without its managedFields."""
         return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
 
-    def compare(self, old: Plain, new: Plain) -> Comparison:
-        """Compare two objects, leaving out the fields that the strategy resets. Raises TypedError."""
-        return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
+    def compare(self, old: Plain, new: Plain, of_spec: SpecMerge | None = None) -> Comparison:
+        """Compare two objects, leaving out the fields that the strategy resets. Raises TypedError.
+
+        `of_spec` has the differences of their specs if `new` has the merged one.
+        """
+        if of_spec is None or new.get(SPEC) is not of_spec.merged:
+            return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
+        rest = compare(self.schema.root, without_spec(old), without_spec(new), self.is_same)
+        changed, removed = of_spec.comparison.changed, of_spec.comparison.removed
+        whole = Comparison(joined(rest.changed, changed), joined(rest.removed, removed))
+        return self._filtered(whole, self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
         resets = self.resets.get(api_version)
@@ -283,21 +318,21 @@ class FieldManager:
         self, managers: Managers, new: Any, old: Any, own: Comparison | None = None
     ) -> dict[str, Comparison | None]:
         """Return the differences in each version in which a manager wrote; None for a removed version."""
-        found: dict[str, Comparison | None] = {
+        comparisons: dict[str, Comparison | None] = {
             self.api_version: self.compare(*_differing(self.kind, old, new)) if own is None else own
         }
         for managed in managers.values():
             version = managed.api_version
-            if version in found:
+            if version in comparisons:
                 continue
             update_inputs, after = self._converted("old", old, version), self._converted("new", new, version)
             if update_inputs is None or after is None:
-                found[version] = None
+                comparisons[version] = None
             else:
                 kind, changed = after
                 compared = compare(kind.schema.root, *_differing(kind, update_inputs[1], changed), self.is_same)
-                found[version] = self._filtered(compared, version)
-        return found
+                comparisons[version] = self._filtered(compared, version)
+        return comparisons
 
     def _converted(self, what: str, obj: Any, version: str) -> tuple[OwnedKind, Any] | None:
         try:
@@ -339,6 +374,10 @@ def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:
             return []
     found: list[ManagedFieldsEntry] = obj.metadata.managed_fields
     return found
+
+
+def _size_of(fields: msgspec.Raw | None) -> int:
+    return 0 if fields is None else len(bytes(fields))
 
 
 def _reconciled_fields(managed: Managed, schema: Schema) -> FieldSet:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from steersman.machinery.errors.go_print import GoValue, go_source, go_type, go_value
-from steersman.work.threads import paced
+from steersman.work.threads import give_way, paced
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
-from .outline import outline
 from .path_elements import SELF, display
-from .schema import BOOLEAN, NUMERIC, STRING, UNTYPED, Atom, ListType, MapType, Schema
+from .schema import BOOLEAN, NUMERIC, STRING, UNTYPED, Atom, Kind, ListType, MapType, Schema
 from .typed_error import TypedError
 
 
@@ -34,10 +34,53 @@ def validate_lists(atom: Atom, value: Any) -> None:
 
     Raises TypedError with every place where the value does not fit.
     """
+    kinds: list[Kind] = [atom.kind]
+    values = [value]
     try:
-        outline(atom.kind, value)
+        for kind, each in zip(kinds, values, strict=False):  # both lists grow during the loop
+            if each.__class__ is dict and kind.__class__ is MapType:
+                named, element = members_with_lists(kind)
+                for name in named.keys() & each.keys():
+                    kinds.append(named[name])
+                    values.append(each[name])
+                if element is not None:
+                    others = each.keys() - kind.named.keys()
+                    kinds += [element] * len(others)
+                    values += [each[name] for name in others]
+            elif each.__class__ is list and kind.__class__ is ListType:
+                give_way()
+                kind.elements_of(each)
+                if has_lists(kind.element):
+                    kinds += [kind.element.kind] * len(each)
+                    values += each
+            elif kind.__class__ is Atom and (inner := kind.granular(each)) is not None:
+                kinds.append(inner)
+                values.append(each)
     except TypedError:
         validate(atom, value, allow_duplicates=True)
+
+
+@lru_cache(maxsize=4096)
+def members_with_lists(kind: MapType) -> tuple[dict[str, Kind], Kind | None]:
+    """Return the named members that are lists with keys or may have some below them, and the element if it may."""
+    named = {name: child.kind for name, child in kind.named.items() if has_lists(child)}
+    return named, kind.element.kind if kind.element is not None and has_lists(kind.element) else None
+
+
+@lru_cache(maxsize=4096)
+def has_lists(atom: Atom) -> bool:
+    """Return True if a value may be a list whose items are owned separately, or have one below it."""
+    found = [atom]
+    seen = {atom}
+    for each in found:  # which grows during the loop
+        if each.list is not None and not each.list.atomic:
+            return True
+        below = [] if each.map is None or each.map.atomic else [*each.map.named.values(), each.map.element]
+        for child in below:
+            if child is not None and child not in seen:  # types may refer to themselves
+                seen.add(child)
+                found.append(child)
+    return False
 
 
 Found = Iterator[tuple[str, str]]
@@ -64,6 +107,7 @@ def kind_of(atom: Atom, value: Any) -> MapType | ListType | str:
 
 
 _TEXTS: Final = frozenset((STRING, UNTYPED))
+_STR: Final = frozenset((str,))
 _SCALARS: Final[Mapping[type, frozenset[str]]] = {
     str: _TEXTS,
     int: frozenset((NUMERIC, UNTYPED)),
@@ -81,6 +125,8 @@ def _fits(atom: Atom, value: Any, allow_duplicates: bool) -> bool:
         if kind is None:
             return False
         named, rest = kind.named, kind.element
+        if not named and rest is not None and rest.scalar in _TEXTS and _STR.issuperset(map(type, value.values())):
+            return True  # most maps, such as labels, are of text only
         for name, item in value.items():
             child = named.get(name, rest)
             if child is None:

@@ -81,18 +81,18 @@ def _owner_in(fields: Sequence[bytes]) -> bytes:
 
     Also returns b"" if the uid occurs anywhere else in them.
     """
-    found: set[bytes] = set()
+    owners: set[bytes] = set()
     count = 0
     for each in fields:
         if each.find(b'\\"uid') >= 0:
             uids = _UID.findall(each)
             count += len(uids)
-            found.update(uids)
+            owners.update(uids)
         if _PARENTHESIS in each and each.find(_OWNER) >= 0:
             return b""
-    if len(found) != 1:
+    if len(owners) != 1:
         return b""
-    (owner,) = found
+    (owner,) = owners
     return owner if sum(each.count(owner) for each in fields) == count else b""
 
 

@@ -39,6 +39,20 @@ def apply(document: dict[str, Any], patch: Any, *, strict: bool = True) -> Any:
     raise errors.bad_request(INVALID_PATCH)
 
 
+def merge_patch_of(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return the patch that leads from one object to the other, as far as a merge patch can: lists are replaced whole."""
+    patch: dict[str, Any] = dict.fromkeys(before.keys() - after.keys())
+    for key, value in after.items():
+        known = before.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            inner = merge_patch_of(known, value)
+            if inner:
+                patch[key] = inner
+        elif key not in before or known != value or type(known) is not type(value):
+            patch[key] = value
+    return patch
+
+
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _BRACE: Final = ord("{")
 

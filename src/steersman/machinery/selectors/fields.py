@@ -102,27 +102,27 @@ def _by_field(requirements: Iterable[Requirement]) -> Predicate:
 
     A missing field counts as empty, so a requirement needs the field only if it demands another value.
     """
-    wanted: dict[str, str] = {}
+    expected: dict[str, str] = {}
     unwanted: dict[str, set[str]] = {}
     for each in requirements:
         if each.operator == NOT_EQUALS:
             unwanted.setdefault(each.field, set()).add(each.value)
-        elif wanted.setdefault(each.field, each.value) != each.value:
+        elif expected.setdefault(each.field, each.value) != each.value:
             return _nothing
-    needed = {field for field, value in wanted.items() if value}
+    needed = {field for field, value in expected.items() if value}
     needed.update(field for field, values in unwanted.items() if "" in values)
-    if any(value in unwanted.get(field, ()) for field, value in wanted.items()):
+    if any(value in unwanted.get(field, ()) for field, value in expected.items()):
         return _nothing
 
     def matches(fields: Fields) -> bool:
         if len(fields) < len(needed):
             return False
-        found = 0
+        matched = 0
         for field, value in fields.items():
-            if wanted.get(field, value) != value or value in unwanted.get(field, ()):
+            if expected.get(field, value) != value or value in unwanted.get(field, ()):
                 return False
-            found += field in needed
-        return found == len(needed)
+            matched += field in needed
+        return matched == len(needed)
 
     return matches
 

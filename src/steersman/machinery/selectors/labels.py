@@ -70,8 +70,8 @@ class Requirement(Struct, frozen=True):
             return _presence(self.key, self.operator)
         if self.operator in _COMPARISONS:
             return _comparison(self.key, self.operator, self.values)
-        wanted = self.operator in (IN, EQUALS, DOUBLE_EQUALS)
-        return _membership(self.key, self.values, wanted=wanted)
+        is_wanted = self.operator in (IN, EQUALS, DOUBLE_EQUALS)
+        return _membership(self.key, self.values, wanted=is_wanted)
 
 
 def _presence(key: str, operator: str) -> Predicate:
@@ -112,10 +112,10 @@ _integer: Final = re.compile(r"([+-]?)0*([0-9]{0,19})", re.ASCII).fullmatch
 
 def _int64(text: str) -> int | None:
     """Return the decimal number in `text`, None if there is none or it does not fit in 64 bits."""
-    found = _integer(text)
-    if found is None or not is_digits(text[-1:]):
+    parsed = _integer(text)
+    if parsed is None or not is_digits(text[-1:]):
         return None
-    number = int(found[1] + (found[2] or "0"))
+    number = int(parsed[1] + (parsed[2] or "0"))
     return number if -(1 << 63) <= number < 1 << 63 else None
 
 
@@ -283,19 +283,19 @@ def _by_label(requirements: Iterable[Requirement]) -> Predicate:
         if len(labels) < needed:
             return False
         if len(conditions) < len(labels):
-            for key, wanted in conditions.items():
+            for key, expected in conditions.items():
                 actual = labels.get(key)
-                if wanted.present if actual is None else not wanted.takes(actual):
+                if expected.present if actual is None else not expected.takes(actual):
                     return False
             return True
-        found = 0
+        matched = 0
         for key, value in labels.items():
             condition = conditions.get(key)
             if condition is not None:
                 if not condition.takes(value):
                     return False
-                found += condition.present
-        return found == needed
+                matched += condition.present
+        return matched == needed
 
     return matches
 
@@ -342,7 +342,7 @@ def _plain_requirements(text: str) -> list[Requirement] | None:
 
     Returns None if the selector is of another form or has an error.
     """
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     known: dict[str, Requirement | None] = {}
     for term in text.split(","):
         requirement = known.get(term)
@@ -350,8 +350,8 @@ def _plain_requirements(text: str) -> list[Requirement] | None:
             requirement = known[term] = _plain_requirement(term)
             if requirement is None:
                 return None
-        found.append(requirement)
-    return found
+        requirements.append(requirement)
+    return requirements
 
 
 def _plain_requirement(term: str) -> Requirement | None:
@@ -402,11 +402,11 @@ class _Parser:
         taken = self._kind, self._literal
         if self._kind == _END:
             return taken
-        found = _token.match(self._text, self._position)
-        assert found is not None  # any text starts with a symbol, a word, or its end
-        self._position = found.end()
-        self._kind = str(found.lastgroup)
-        self._literal = "" if self._kind == _END else found[self._kind]
+        match = _token.match(self._text, self._position)
+        assert match is not None  # any text starts with a symbol, a word, or its end
+        self._position = match.end()
+        self._kind = str(match.lastgroup)
+        self._literal = "" if self._kind == _END else match[self._kind]
         if self._kind == "symbol":
             self._kind = self._literal
         return taken

@@ -33,11 +33,11 @@ ZERO: Final = Semver()
 
 def parse_semver(text: str) -> Semver | None:
     """Parse a version; None if it is malformed or has numbers of more than 64 bits."""
-    found = _PATTERN.fullmatch(text) if len(text) <= _MAX_LENGTH else None
-    if found is None:
+    match = _PATTERN.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    if match is None:
         return None
-    major, minor, patch = (_number(found[index]) for index in (1, 2, 3))
-    identifiers = found[4].split(".") if found[4] else []
+    major, minor, patch = (_number(match[index]) for index in (1, 2, 3))
+    identifiers = match[4].split(".") if match[4] else []
     values = [_number(each) if is_digits(each) else 0 for each in identifiers]
     if major is None or minor is None or patch is None or None in values:
         return None

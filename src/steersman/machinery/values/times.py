@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -45,7 +46,7 @@ class TimeError(ValueError):
 def now() -> str:
     """Return the present as a Time."""
     global _second
-    seconds = int(time.time() + _advanced)
+    seconds = int(_wall() + _moved)
     known, text = _second
     if seconds != known:
         text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
@@ -58,8 +59,8 @@ _second: tuple[int, str] = (-1, "")
 
 
 def unix_now() -> float:
-    """Return the present in seconds since 1970, including any shift by `advance`."""
-    return time.time() + _advanced
+    """Return the present in seconds since 1970, including any shift by `advance` or `move`."""
+    return _wall() + _moved
 
 
 def monotonic() -> float:
@@ -72,16 +73,46 @@ _SINCE: Final = time.time() - time.monotonic()
 
 def steady_unix_now() -> float:
     """Return the present in seconds since 1970, without jumps of the system's clock since the process started."""
-    return _SINCE + monotonic()
+    return _SINCE + _steady() + _moved
 
 
 def advance(seconds: float) -> None:
-    """Move the clock of this process forward, for tests of long waits."""
+    """Move the clock of this process forward, also the monotonic one, for tests of long waits."""
     global _advanced
     _advanced += seconds
+    move(seconds)
+
+
+def move(seconds: float) -> None:
+    """Move the clock by which objects are stamped, but not `monotonic`, which measures durations of the server."""
+    global _moved
+    _moved += seconds
+
+
+def stop() -> None:
+    """Stop the clock by which objects are stamped. Only `advance` and `move` move it then."""
+    global _stopped_at, _wall, _steady
+    if _stopped_at is None:
+        _stopped_at = at = time.monotonic()
+        wall = time.time()
+        _wall, _steady = lambda: wall, lambda: at
+
+
+def go_on() -> None:
+    """Let the clock by which objects are stamped go on from where it stands."""
+    global _stopped_at, _wall, _steady
+    if _stopped_at is not None:
+        move(_stopped_at - time.monotonic())
+        _stopped_at, _wall, _steady = None, time.time, time.monotonic
 
 
 _advanced = 0.0
+"""Seconds by which `monotonic` is moved."""
+_moved = 0.0
+"""Seconds by which the clock is moved by which objects are stamped."""
+_stopped_at: float | None = None
+_wall: Callable[[], float] = time.time
+_steady: Callable[[], float] = time.monotonic
 
 
 def now_micro() -> str:

@@ -169,12 +169,12 @@ async def resolve(host: str) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(DIAL_TIMEOUT):
-            found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            answers = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise DialError(f"lookup {host}: no such host") from None
     except TimeoutError:
         raise DialError(f"lookup {host}: i/o timeout") from None
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
+    return list(dict.fromkeys(str(each[4][0]) for each in answers))
 
 
 def _is_ipv4(host: str) -> bool:
@@ -201,11 +201,11 @@ async def dial(
     """
     loop = asyncio.get_running_loop()
     try:
-        found = list(addresses) or await resolve(host)
+        resolved = list(addresses) or await resolve(host)
     except DialError as error:
         raise DialError(f"dial tcp: {error}") from None
     failure: DialError | None = None
-    for address in found:
+    for address in resolved:
         try:
             protocol = await _connect(loop, address, port, server_name or host, tls, before_tls)
         except RefusedCertificate as error:

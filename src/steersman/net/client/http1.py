@@ -99,8 +99,8 @@ class Http1Answer(Answer):
         left, interim = MAX_HEAD_BYTES, 0
         searched, judged = 0, False
         while True:
-            found = END_OF_HEAD.search(self._input, max(searched, self._at))
-            if found is None:
+            match = END_OF_HEAD.search(self._input, max(searched, self._at))
+            if match is None:
                 size = len(self._input) - self._at
                 if size > left:
                     raise _exceeded(f"{MAX_HEAD_BYTES} bytes")
@@ -109,10 +109,10 @@ class Http1Answer(Answer):
                 searched = max(0, size - 2)
                 continue
             searched, judged = 0, False
-            raw = bytes(self._input[self._at : found.end()])
-            self._at = found.end()
+            raw = bytes(self._input[self._at : match.end()])
+            self._at = match.end()
             left -= len(raw)
-            del found
+            del match
             try:
                 version = self._read_status_line(raw)
                 if left < 0:

@@ -57,12 +57,12 @@ class ChunkReader:
 
         Raises MalformedChunks.
         """
-        found: list[bytes] = []
+        chunks: list[bytes] = []
         end = len(data)
         for _ in range(_CHUNKS_AT_ONCE):
             if self._left:
                 stop = min(end, at + self._left)
-                found.append(bytes(data[at:stop]))
+                chunks.append(bytes(data[at:stop]))
                 self._left -= stop - at
                 at = stop
                 if self._left:
@@ -83,7 +83,7 @@ class ChunkReader:
                 break
             at += len(line) + 2
             self._begin(line)
-        return found[0] if len(found) == 1 else b"".join(found), at
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks), at
 
     @staticmethod
     def _line(data: bytes | bytearray, at: int) -> bytes | None:

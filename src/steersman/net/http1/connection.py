@@ -210,20 +210,20 @@ class Http1Connection(Receiver):
             start = bytes(data[at : at + _MAX_EMPTY_LINES])
             self._at = at = at + len(start) - len(start.lstrip(b"\r\n"))
             self._after_post = False
-        found = END_OF_HEAD.search(data, max(at, self._searched))
-        size = (found.end() if found is not None else len(data)) - at
+        match = END_OF_HEAD.search(data, max(at, self._searched))
+        size = (match.end() if match is not None else len(data)) - at
         try:
             if size > self.core.limits.max_header_bytes:
                 raise too_large()
-            if found is None:
+            if match is None:
                 self._check_first_line(data, at)
                 self._searched = max(at, len(data) - 2)
                 return False
-            head = self._heads.read(bytes(data[at : found.end()]))
+            head = self._heads.read(bytes(data[at : match.end()]))
         except Fault as fault:
             self._answer_fault(fault)
             return False
-        self._at = found.end()
+        self._at = match.end()
         self._line_checked = False
         self._served = True
         self._after_post = head.method == "POST"

@@ -140,14 +140,14 @@ class HeadReader:
 
     def _fields_of(self, block: bytes, version: str) -> RequestFields:
         """Return the parsed fields. Content-Length, which varies most, is removed before the cache lookup."""
-        found = _LENGTH_LINE.search(block)
-        if found is None or len(block) > _LONGEST_KEPT:
+        match = _LENGTH_LINE.search(block)
+        if match is None or len(block) > _LONGEST_KEPT:
             return self._known_fields(block, version)
-        fields = self._known_fields(block[: found.start() + 1] + block[found.end() :], version)
+        fields = self._known_fields(block[: match.start() + 1] + block[match.end() :], version)
         headers = fields.headers
         if fields.length != 0 or "content-length" in headers:
             return request_fields(block, version, self._max_count)
-        length = found[1].decode("ascii")
+        length = match[1].decode("ascii")
         headers = Headers(headers)
         headers["content-length"] = length
         headers.sent = (*fields.headers.sent, ("content-length", length))
@@ -215,10 +215,10 @@ def split_target(target: str, method: str) -> tuple[str, str, str]:
             return "", "*", ""
         if method == "CONNECT":
             rest = target = f"http://{target}"
-        found = _SCHEME.match(target)
-        if found is None:
+        match = _SCHEME.match(target)
+        if match is None:
             raise bad_request()
-        scheme, rest = lower(found[1]), target[found.end() :]
+        scheme, rest = lower(match[1]), target[match.end() :]
     path, _, query = rest.partition("?")
     if not path.startswith("/"):
         return "", "", query
@@ -330,9 +330,9 @@ def end_of_fields(data: bytes | bytearray, at: int) -> int:
         return at + 1
     if data[at : at + 2] == b"\r\n":
         return at + 2
-    found = END_OF_HEAD.search(data, at)
-    assert found is not None
-    return found.end()
+    match = END_OF_HEAD.search(data, at)
+    assert match is not None
+    return match.end()
 
 
 _FEW: Final = 16
@@ -417,10 +417,10 @@ def _body_length(headers: Headers, version: str) -> int | None:
             chunked = True
     length = 0
     if "content-length" in headers:
-        given = headers.get_all("content-length")
-        length = content_length(given)
-        if len(given) > 1:
-            headers.replace("content-length", given[0].strip(" \t"))
+        lengths = headers.get_all("content-length")
+        length = content_length(lengths)
+        if len(lengths) > 1:
+            headers.replace("content-length", lengths[0].strip(" \t"))
     if not chunked:
         return length
     headers.pop("content-length", None)

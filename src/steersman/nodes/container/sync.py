@@ -77,18 +77,18 @@ class ContainerSync:
 
     def update_record(self, **changes: Any) -> None:
         """Change fields of the kubelet's record of the container."""
-        found = replace(self.record, **changes)
-        if found == EMPTY_RECORD:
+        record = replace(self.record, **changes)
+        if record == EMPTY_RECORD:
             self.sync.records.pop(self.container.name, None)
         else:
-            self.sync.records[self.container.name] = found
+            self.sync.records[self.container.name] = record
 
     def result_of(self, kind: str, container_id: str) -> CommandResult | None:
         """Return the result of a command of the given kind that was run for this sync in this run of the container, or
         None.
         """
-        found = self.sync.context.results.get((self.container.name, kind))
-        return found if found is not None and found.container_id == container_id else None
+        result = self.sync.context.results.get((self.container.name, kind))
+        return result if result is not None and result.container_id == container_id else None
 
     def record_event(self, type_: str, reason: str, message: str) -> None:
         """Record an event about the container."""

@@ -22,8 +22,8 @@ _MOST_FIELDS = 100
 def answer_of_agnhost(pod: Pod, port: int, request: Request) -> Response | None:
     """Return agnhost's response; None if no container of the pod serves `port` with one of its commands."""
     for container in pod.spec.containers or ():
-        told = [each.container_port for each in container.ports]
-        if not is_agnhost(container) or (told and port not in told):
+        ports = [each.container_port for each in container.ports]
+        if not is_agnhost(container) or (ports and port not in ports):
             continue
         try:
             variables = plain_variables(pod, container)

@@ -34,6 +34,7 @@ from steersman.nodes.shell.effects import (
     Write,
 )
 from steersman.nodes.shell.shell import Shell
+from steersman.work import simulated_time
 
 _KILLED: Final = 137
 _INTERRUPTED: Final = 130
@@ -235,8 +236,8 @@ class _Command:
                 if is_first:
                     raise _NotFound(name)
             case Resolve(name):
-                found = await resolve_name(self._target.kubelet.client, self._target.pod.metadata.namespace, name)
-                return found.encode() if found else None
+                address = await resolve_name(self._target.kubelet.client, self._target.pod.metadata.namespace, name)
+                return address.encode() if address else None
             case Kill(signal):
                 status = self._target.status
                 if status is not None:
@@ -323,7 +324,7 @@ class _Lines:
     async def wait(self, seconds: float) -> None:
         """Wait, while keys typed at the terminal are buffered. Raises ClientGone, Interrupted."""
         if self._terminal is None or not self._has_input:
-            await asyncio.sleep(seconds if seconds != float("inf") else 1e9)
+            await simulated_time.sleep(seconds if seconds != float("inf") else 1e9)
             return
         try:
             async with asyncio.timeout(None if seconds == float("inf") else seconds):

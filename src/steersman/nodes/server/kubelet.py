@@ -32,8 +32,8 @@ class Kubelet(Struct, frozen=True):
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of the node, or None."""
-        found = self.pods.get(namespace, name)
-        return found if found is not None and found.spec.node_name == self.node.name else None
+        pod = self.pods.get(namespace, name)
+        return pod if pod is not None and pod.spec.node_name == self.node.name else None
 
     def all_pods(self) -> Sequence[Pod]:
         """Return the pods of the node."""

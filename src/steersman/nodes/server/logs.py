@@ -73,9 +73,9 @@ class LogOptions(Struct, frozen=True):
             value = query.get(name, ("",))[0]
             if not value:
                 return None
-            if not is_digits(value) or len(value) > _DIGITS or (found := int(value)) > _MAX_INT64:
+            if not is_digits(value) or len(value) > _DIGITS or (number := int(value)) > _MAX_INT64:
                 raise ValueError(f"{name} is no number")
-            return found
+            return number
 
         def flag(name: str) -> bool:
             return query.get(name, ("",))[0] in ("1", "true")
@@ -333,8 +333,8 @@ def _annotated(said: str, every: float, started_at: float, now: float) -> Iterat
 
 
 def _seconds(said: str) -> float:
-    found = duration_or_none(said)
-    return 0.0 if found is None else max(0.1, found)
+    seconds = duration_or_none(said)
+    return 0.0 if seconds is None else max(0.1, seconds)
 
 
 def _lines(printed: Iterator[Printed | float]) -> Iterator[Printed | float]:

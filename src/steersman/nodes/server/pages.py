@@ -14,7 +14,7 @@ from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.net.message import Request, Response
 from steersman.nodes.server.kubelet import Kubelet, is_running, text
-from steersman.nodes.usage import Total, total_of, usage_of
+from steersman.nodes.usage import Total, Usages, sum_of
 
 _METRICS: Final = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
 
@@ -91,21 +91,26 @@ def stats_summary(kubelet: Kubelet, request: Request) -> Response:
     node = {"nodeName": kubelet.node.name, "startTime": now, **_parts(whole, now)}
     if not only:
         node["fs"] = node["runtime"] = {"time": now}
-    found = [_pod_stats(each, now) for each in kubelet.all_pods() if each.status.phase == "Running"]
+    found = [
+        _pod_stats(kubelet.containers.usages, each, now)
+        for each in kubelet.all_pods()
+        if each.status.phase == "Running"
+    ]
     return _json({"node": node, "pods": found})
 
 
 def _of_node(kubelet: Kubelet) -> Total:
-    return total_of((part for pod in kubelet.all_pods() for part in usage_of(pod)), times.unix_now())
+    usages = kubelet.containers.usages
+    return sum_of(usages.total(pod, usages.of(pod)) for pod in kubelet.all_pods())
 
 
-def _pod_stats(pod: Pod, now: str) -> dict[str, Any]:
-    metadata, parts, moment = pod.metadata, usage_of(pod), times.unix_now()
+def _pod_stats(usages: Usages, pod: Pod, now: str) -> dict[str, Any]:
+    metadata, parts = pod.metadata, usages.of(pod)
     containers = [
         {
             "name": each.container,
             "startTime": times.format_time(datetime.fromtimestamp(each.since, UTC)),
-            **_parts(total_of([each], moment), now),
+            **_parts(usages.total(pod, [each]), now),
         }
         for each in parts
     ]
@@ -113,7 +118,7 @@ def _pod_stats(pod: Pod, now: str) -> dict[str, Any]:
         "podRef": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
         "startTime": pod.status.start_time,
         "containers": containers,
-        **_parts(total_of(parts, moment), now),
+        **_parts(usages.total(pod, parts), now),
     }
 
 
@@ -131,7 +136,7 @@ def metrics(kubelet: Kubelet, request: Request) -> Response:
     """Return some of the kubelet's own metrics."""
     found = kubelet.all_pods()
     running = sum(each.status.phase == "Running" for each in found)
-    containers = sum(len(usage_of(each)) for each in found)
+    containers = sum(len(kubelet.containers.usages.of(each)) for each in found)
     lines = [
         "# HELP kubelet_node_name [ALPHA] The node's name. The count is always 1.",
         "# TYPE kubelet_node_name gauge",
@@ -173,22 +178,22 @@ _HELP: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 def resource_metrics(kubelet: Kubelet, request: Request) -> Response:
     """Return the resource metrics, which metrics-server reads."""
     series: dict[str, list[str]] = {name: [] for name in _HELP}
-    moment = times.unix_now()
-    millis = int(moment * 1000)
+    millis = int(times.unix_now() * 1000)
+    usages = kubelet.containers.usages
 
     def put(name: str, labels: str, value: float) -> None:
         series[name].append(f"{name}{labels} {value:.9g} {millis}")
 
     for pod in kubelet.all_pods():
         where = f'namespace="{pod.metadata.namespace}",pod="{pod.metadata.name}"'
-        found = usage_of(pod)
+        found = usages.of(pod)
         for each in found:
             labels = f'{{container="{each.container}",{where}}}'
-            put("container_cpu_usage_seconds_total", labels, total_of([each], moment).core_nano_seconds / 1e9)
+            put("container_cpu_usage_seconds_total", labels, usages.total(pod, [each]).core_nano_seconds / 1e9)
             put("container_memory_working_set_bytes", labels, each.memory)
             put("container_start_time_seconds", labels, each.since)
         if found:
-            total = total_of(found, moment)
+            total = usages.total(pod, found)
             put("pod_cpu_usage_seconds_total", f"{{{where}}}", total.core_nano_seconds / 1e9)
             put("pod_memory_working_set_bytes", f"{{{where}}}", total.memory)
     whole = _of_node(kubelet)

@@ -45,7 +45,7 @@ async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool 
     target = f"{request.path}?{request.query}" if request.query else request.path
     metadata = pod.metadata
     if "application/json" in request.headers.get("accept", ""):
-        told = {
+        facts = {
             "hostname": name,
             "namespace": metadata.namespace,
             "pod": metadata.name,
@@ -58,7 +58,7 @@ async def answer_of_pod(pod: Pod, port: int, request: Request, *, reviews: bool 
             "headers": {key: value for key, value in request.headers.items() if key not in _WITHOUT},
             "body": body.decode(errors="replace"),
         }
-        return Response(200, [("content-type", "application/json")], msgspec.json.encode(told))
+        return Response(200, [("content-type", "application/json")], msgspec.json.encode(facts))
     lines = [
         f"Hostname: {name}",
         f"Pod: {metadata.namespace}/{metadata.name}",

@@ -15,9 +15,9 @@ class PodConnections:
 
     def add(self, uid: str, connection: UpgradedConnection) -> UpgradedConnection:
         """Add a connection to a pod, and return it."""
-        found = self._open.setdefault(uid, [])
-        found[:] = [each for each in found if not each.is_closing()]
-        found.append(connection.transport)
+        connections = self._open.setdefault(uid, [])
+        connections[:] = [each for each in connections if not each.is_closing()]
+        connections.append(connection.transport)
         return connection
 
     def end(self, uid: str) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from ipaddress import AddressValueError, IPv4Address
 from typing import Final, NoReturn
 from urllib.parse import unquote
 
@@ -29,6 +28,7 @@ from steersman.net.upgrade import UpgradedConnection
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.container_status import sandbox_id
 from steersman.nodes.containers import Containers
+from steersman.nodes.pod_ranges import PodRanges, range_of
 from steersman.nodes.server.commands import attach_to, exec_in, run_in
 from steersman.nodes.server.kubelet import ContainerRequest, Kubelet, Query, container_of, is_running, query_of, text
 from steersman.nodes.server.logs import container_logs
@@ -38,6 +38,7 @@ from steersman.nodes.server.pod_connections import PodConnections
 from steersman.nodes.server.port_forward import forward_ports
 from steersman.nodes.simulated_node import SimulatedNode
 from steersman.nodes.volume_places import of_node
+from steersman.work.offloading import offload
 
 _OF_CONTAINERS: Final = frozenset({"attach", "containerLogs", "exec", "run"})
 _SERVE: Final = f"{PREFIX}serve."
@@ -62,6 +63,7 @@ class NodeServers:
         self.containers: Final = containers
         self._nodes: dict[str, SimulatedNode] = {}
         self._by_range: dict[int, SimulatedNode] = {}
+        self._further_ranges: PodRanges[SimulatedNode] = PodRanges()
         self._outside: dict[str, SimulatedNode] = {}
         """Nodes by the addresses of their pods that are not in their ranges."""
         for each in nodes:
@@ -97,6 +99,7 @@ class NodeServers:
         """Respond for a node and its pods from now on."""
         self._nodes[node.address] = node
         self._by_range[int(node.pod_cidr.network_address) >> 8] = node
+        node.further_ranges = self._further_ranges
         node.outside = self._outside
 
     def remove(self, node: SimulatedNode) -> None:
@@ -107,6 +110,7 @@ class NodeServers:
             del self._nodes[node.address]
         if self._by_range.get(network) is node:
             del self._by_range[network]
+        self._further_ranges.release(node)
 
     # Routes to addresses
 
@@ -134,12 +138,12 @@ class NodeServers:
         return self._accepted_by(self._server, node.address, port)
 
     def _node_of_pod(self, host: str) -> SimulatedNode | None:
-        if (found := self._outside.get(host)) is not None:
-            return found
-        try:
-            return self._by_range.get(int(IPv4Address(host)) >> 8)
-        except AddressValueError:
+        if (outside := self._outside.get(host)) is not None:
+            return outside
+        number = range_of(host)
+        if number is None:
             return None
+        return self._by_range.get(number) or self._further_ranges.owner(number)
 
     async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None, server_name: str) -> UpgradedConnection:
         """Connect to an address. Raises DialError with Go's message."""
@@ -247,7 +251,7 @@ class NodeServers:
         if parts[0] == "portForward" and len(parts) in (3, 4):
             return _of_pod(kubelet, parts, request, query_of(request))
         page = PAGES.get(path)
-        return text(404, "404 page not found\n") if page is None else page(kubelet, request)
+        return text(404, "404 page not found\n") if page is None else await offload(page, kubelet, request)
 
 
 def _nobody(_: Pod) -> None:

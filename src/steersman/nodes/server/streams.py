@@ -57,10 +57,10 @@ class StreamOptions(Struct, frozen=True):
             return query.get(name, ("",))[0] == "1"
 
         tty = asked("tty")
-        found = cls(asked("input"), asked("output"), asked("error") and not tty, tty)
-        if not (found.stdin or found.stdout or found.stderr):
+        options = cls(asked("input"), asked("output"), asked("error") and not tty, tty)
+        if not (options.stdin or options.stdout or options.stderr):
             raise ValueError("you must specify at least 1 of stdin, stdout, stderr")
-        return found
+        return options
 
 
 class Finished(Struct, frozen=True):
@@ -178,10 +178,10 @@ class _Spdy:
             raise ClientGone from None
 
     async def write(self, stream: int, data: bytes) -> None:
-        found = self.streams.get("stdout" if stream == STDOUT else "stderr")
+        output = self.streams.get("stdout" if stream == STDOUT else "stderr")
         try:
-            if found is not None:
-                await found.write(data)
+            if output is not None:
+                await output.write(data)
         except SpdyError:
             raise ClientGone from None
 

@@ -65,14 +65,14 @@ def agnhost(world: World, words: list[str], *, name: str = "/agnhost") -> Execut
 
 def _flags(words: list[str]) -> dict[str, str]:
     """Parse `--name=value` and `--name value`; a flag alone is "true"."""
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     rest = deque(words)
     while rest:
         name, equals, value = rest.popleft().lstrip("-").partition("=")
         if not equals:
             value = rest.popleft() if rest and not rest[0].startswith("-") else "true"
-        found[name] = value
-    return found
+        flags[name] = value
+    return flags
 
 
 def _quoted(path: str) -> str:

@@ -338,12 +338,12 @@ class World(Struct):
                     break
                 end = len(path)
             self._parts += _STEP_CHARACTERS // _STEP_LEVELS
-            found = self.files.get(path[:end])
-            if isinstance(found, Link):
+            file = self.files.get(path[:end])
+            if isinstance(file, Link):
                 links += 1
                 if links > _MOST_LINKS:
                     return path[:end]
-                target = posixpath.join(posixpath.dirname(path[:end]), found.decode(errors="surrogateescape"))
+                target = posixpath.join(posixpath.dirname(path[:end]), file.decode(errors="surrogateescape"))
                 path, at = "/" + posixpath.normpath(target + path[end:]).lstrip("/"), 1
             elif end == len(path):
                 break

@@ -124,7 +124,7 @@ class Expansion:
 
     def _words(self, words: Sequence[Word]) -> Work[list[str]]:
         """Return the expanded words of a command. Raises ShellSyntaxError if they are too long or too many."""
-        found: list[str | Pieces] = []
+        fields: list[str | Pieces] = []
         room = _MOST_CHARACTERS
         for word in words:
             pieces: Pieces = []
@@ -134,7 +134,7 @@ class Expansion:
                     for number, each in enumerate(self.given):
                         room = yield from self._within(room, each)
                         if number:
-                            found.append(pieces)
+                            fields.append(pieces)
                             pieces = []
                         pieces.append((each, True))
                         begun = True
@@ -145,12 +145,12 @@ class Expansion:
                     pieces.append((text, quoted))
                     begun = True
                     continue
-                pieces, begun = yield from self._split(text, found, pieces, begun=begun)
-                if len(found) > _MOST_WORDS:
+                pieces, begun = yield from self._split(text, fields, pieces, begun=begun)
+                if len(fields) > _MOST_WORDS:
                     raise ShellSyntaxError("argument list too long")
             if begun or _has_text(pieces):
-                found.append(pieces)
-        return (yield from self._matched(found))
+                fields.append(pieces)
+        return (yield from self._matched(fields))
 
     def _split(self, text: str, found: list[str | Pieces], pieces: Pieces, *, begun: bool) -> Work[tuple[Pieces, bool]]:
         """Split an unquoted text into words, which are added to `found`.
@@ -178,7 +178,7 @@ class Expansion:
 
         Raises ShellSyntaxError if these are too long.
         """
-        found: list[str] = []
+        expanded: list[str] = []
         room = _MOST_CHARACTERS
         for number, word in enumerate(words):
             if not (number + 1) % _MATCHED_AT_ONCE:
@@ -188,10 +188,10 @@ class Expansion:
             if len(paths) > 1:
                 for path in paths:
                     room = yield from self._within(room, path)
-            found += paths
-            if len(found) > _MOST_WORDS:
+            expanded += paths
+            if len(expanded) > _MOST_WORDS:
                 raise ShellSyntaxError("argument list too long")
-        return found
+        return expanded
 
     def _text(self, word: Word) -> Work[str]:
         pieces: list[str] = []

@@ -59,13 +59,13 @@ def _count_search(world: World) -> Work[None]:
 
 def _flags(words: list[str]) -> set[str]:
     """Return the letters of flags; a long flag counts as its letter, if it has one."""
-    found: set[str] = set()
+    flags: set[str] = set()
     for each in words:
         if each.startswith("--"):
-            found.update(_LETTERS.get(each.partition("=")[0], ""))
+            flags.update(_LETTERS.get(each.partition("=")[0], ""))
         elif each.startswith("-"):
-            found.update(each[1:])
-    return found
+            flags.update(each[1:])
+    return flags
 
 
 def ls(world: World, words: list[str]) -> Execution:
@@ -98,9 +98,9 @@ def ls(world: World, words: list[str]) -> Execution:
 def _row(world: World, place: str, name: str) -> str:
     mode = world.mode_of(place) or stat.S_IFREG | 0o644
     size = len(world.read(place) or b"")
-    found = world.files.get(place)
-    if isinstance(found, Link):
-        mode, size, name = stat.S_IFLNK | 0o777, len(found), f"{name} -> {found.decode(errors='surrogateescape')}"
+    file = world.files.get(place)
+    if isinstance(file, Link):
+        mode, size, name = stat.S_IFLNK | 0o777, len(file), f"{name} -> {file.decode(errors='surrogateescape')}"
     at = datetime.fromtimestamp(min(max(world.now(), 0), 253_402_300_799), UTC)
     return f"{stat.filemode(mode)}    1 root     root     {size:9d} {at:%b %e %H:%M} {name}"
 
@@ -302,48 +302,48 @@ def _change_mode(mode: int, said: str) -> int | None:
     if re.fullmatch("[0-7]{1,5}", said, re.ASCII):
         return int(said, 8) & 0o7777
     for each in said.split(",")[:16]:
-        found = _MODE.fullmatch(each if each[:1] in "ugoa" else f"a{each}")
-        if found is None:
+        match = _MODE.fullmatch(each if each[:1] in "ugoa" else f"a{each}")
+        if match is None:
             return None
         bits = sum(
             {"r": 4, "w": 2, "x": 1, "X": 1}[letter]
-            for letter in set(found[3]) - {"X"} | ({"x"} if "X" in found[3] else set())
+            for letter in set(match[3]) - {"X"} | ({"x"} if "X" in match[3] else set())
         )
         for who, shift in (("u", 6), ("g", 3), ("o", 0)):
-            if who not in found[1] and "a" not in found[1]:
+            if who not in match[1] and "a" not in match[1]:
                 continue
             mask = bits << shift
-            kept = mode & ~(7 << shift) if found[2] == "=" else mode
-            mode = kept & ~mask if found[2] == "-" else kept | mask
+            kept = mode & ~(7 << shift) if match[2] == "=" else mode
+            mode = kept & ~mask if match[2] == "-" else kept | mask
     return mode
 
 
 def dd(world: World, words: list[str]) -> Execution:
     """`dd if=FILE of=FILE bs=SIZE count=BLOCKS`; random numbers are zeros."""
-    given = dict(each.partition("=")[::2] for each in words)
-    sizes = {name: _size(given.get(name, "512" if name == "bs" else "")) for name in ("bs", "count", "skip", "seek")}
-    source, target = given.get("if", ""), given.get("of", "")
+    operands = dict(each.partition("=")[::2] for each in words)
+    sizes = {name: _size(operands.get(name, "512" if name == "bs" else "")) for name in ("bs", "count", "skip", "seek")}
+    source, target = operands.get("if", ""), operands.get("of", "")
     block = sizes["bs"] or 512
     most = MOST_FILE_BYTES + 1
-    wanted = most if sizes["count"] is None else min(most, block * sizes["count"])
+    size = most if sizes["count"] is None else min(most, block * sizes["count"])
     if source in ("/dev/zero", "/dev/urandom", "/dev/random"):
         if sizes["count"] is None and target:
             yield _error_line("dd", f"error writing '{target}': {_NO_SPACE}")
             return 1
-        data = bytes(wanted)
+        data = bytes(size)
     elif source:
         yield from _count_search(world)
         found = b"" if source == "/dev/null" else world.read(absolute(world, source))
         if found is None:
             yield _error_line("dd", f"can't open '{source}': {_NO_FILE}")
             return 1
-        data = found[block * (sizes["skip"] or 0) :][:wanted]
+        data = found[block * (sizes["skip"] or 0) :][:size]
     else:
         taken = Buffer(world.memory)
-        while len(taken.data) < min(wanted, MOST_BUFFERED) and isinstance(piece := (yield Read()), bytes):
+        while len(taken.data) < min(size, MOST_BUFFERED) and isinstance(piece := (yield Read()), bytes):
             taken.add(piece)
             yield from world.spend(len(piece))
-        data = bytes(taken.data[:wanted])
+        data = bytes(taken.data[:size])
     yield from world.spend(len(data), files=world.many_files)
     if not target:
         for at in range(0, len(data), 1 << 15):
@@ -351,12 +351,12 @@ def dd(world: World, words: list[str]) -> Execution:
     elif target != "/dev/null":
         path = absolute(world, target)
         start = block * (sizes["seek"] or 0)
-        before = (world.read(path) or b"") if "notrunc" in given.get("conv", "") or start else b""
+        before = (world.read(path) or b"") if "notrunc" in operands.get("conv", "") or start else b""
         if start + len(data) > MOST_FILE_BYTES:
             yield _error_line("dd", f"error writing '{target}': {_NO_SPACE}")
             return 1
         made = before[:start].ljust(start, b"\0") + data
-        made += before[len(made) :] if "notrunc" in given.get("conv", "") else b""
+        made += before[len(made) :] if "notrunc" in operands.get("conv", "") else b""
         if not world.put(path, made):
             yield _error_line("dd", f"error writing '{target}': {_NO_SPACE}")
             return 1
@@ -367,21 +367,21 @@ def dd(world: World, words: list[str]) -> Execution:
 
 
 def _size(said: str) -> int | None:
-    found = _SIZE.fullmatch(said)
-    return None if found is None else int(found[1]) * _UNITS[found[2]]
+    match = _SIZE.fullmatch(said)
+    return None if match is None else int(match[1]) * _UNITS[match[2]]
 
 
 def find(world: World, words: list[str]) -> Execution:
     """`find [PATH...] [-name PATTERN] [-type f|d|l] [-maxdepth N] [-mindepth N] [-print] [-delete]`."""
     at = next((number for number, each in enumerate(words) if each.startswith(("-", "(", "!"))), len(words))
     paths, tests = words[:at] or ["."], deque(words[at:])
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     while tests:
         name = tests.popleft()
         if name in ("-print", "-delete"):
-            given[name] = ""
+            options[name] = ""
         elif name in ("-name", "-iname", "-path", "-type", "-maxdepth", "-mindepth") and tests:
-            given[name] = tests.popleft()
+            options[name] = tests.popleft()
         else:
             answer = yield Missing("find")
             if isinstance(answer, int):
@@ -404,11 +404,11 @@ def find(world: World, words: list[str]) -> Execution:
         for each in [place, *inside]:
             shown = path if each == place else posixpath.join(path, each[len(place.rstrip("/")) + 1 :])
             depth = each.count("/") - place.rstrip("/").count("/") if each != place else 0
-            yield from world.spend(sum(glob_work(value, len(shown)) for value in given.values()), lines=8)
+            yield from world.spend(sum(glob_work(value, len(shown)) for value in options.values()), lines=8)
             is_file = each in world.files
             kind = "d" if not is_file and (is_folder or each != place) else "l" if world.is_link(each) else "f"
-            if _is_found(shown, given, depth, kind):
-                if "-delete" in given:
+            if _is_found(shown, options, depth, kind):
+                if "-delete" in options:
                     world.files.pop(each, None)
                 else:
                     yield line(shown)

@@ -111,12 +111,12 @@ class Input:
             self._ends = bool(last)
             if last:
                 self._lines.append(last)
-        found = [each + b"\n" for each in self._lines[self._at_line : self._at_line + _LINES]]
-        self._at_line += len(found)
-        if found and self._ends and self._at_line >= len(self._lines):
-            found[-1] = self._lines[-1]
-        yield from self.world.spend(lines=len(found))
-        return found
+        lines = [each + b"\n" for each in self._lines[self._at_line : self._at_line + _LINES]]
+        self._at_line += len(lines)
+        if lines and self._ends and self._at_line >= len(self._lines):
+            lines[-1] = self._lines[-1]
+        yield from self.world.spend(lines=len(lines))
+        return lines
 
     def all(self) -> Work[bytes]:
         """Return everything that is left; if it is more than MOST_BUFFERED bytes, only the last ones."""

@@ -66,10 +66,10 @@ def readlink(world: World, words: list[str]) -> Execution:
         return (yield from real_path(world, words))
     code = 0
     for each in options.rest:
-        found = world.files.get(absolute(world, each))
+        file = world.files.get(absolute(world, each))
         yield from world.spend(len(each), lines=1)
-        if isinstance(found, Link):
-            yield Write(1, bytes(found) + (b"" if "n" in options.flags else b"\n"))
+        if isinstance(file, Link):
+            yield Write(1, bytes(file) + (b"" if "n" in options.flags else b"\n"))
         else:
             code = 1
     return code

@@ -44,8 +44,8 @@ def identity(world: World, words: list[str]) -> Execution:
         case ["-G"]:
             yield line(" ".join(str(each) for each in groups))
         case _:
-            told = ",".join(_with_name(each) for each in groups)
-            yield line(f"uid={_with_name(user)} gid={_with_name(group)} groups={told}")
+            groups_text = ",".join(_with_name(each) for each in groups)
+            yield line(f"uid={_with_name(user)} gid={_with_name(group)} groups={groups_text}")
     return 0
 
 

@@ -29,10 +29,10 @@ def seconds_of(words: list[str]) -> float | None:
     for word in words:
         if word in ("infinity", "inf"):
             return float("inf")
-        found = _SECONDS.fullmatch(word)
-        if found is None:
+        match = _SECONDS.fullmatch(word)
+        if match is None:
             return None
-        total += float(found[1]) * _UNITS[found[2]]
+        total += float(match[1]) * _UNITS[match[2]]
     if total > _MOST_SECONDS:
         return float("inf")
     return (max(total, _LEAST_SECONDS) if total else 0.0) if words else None
@@ -44,11 +44,11 @@ def arithmetic(expression: str, variables: Mapping[str, str]) -> int:
     at = 0
     expression = expression.rstrip(" \t\r\n")
     while at < len(expression):
-        found = _TOKEN.match(expression, at)
-        if found is None or len(tokens) >= _MOST_TOKENS:
+        match = _TOKEN.match(expression, at)
+        if match is None or len(tokens) >= _MOST_TOKENS:
             return 0
-        tokens.append(found[1])
-        at = found.end()
+        tokens.append(match[1])
+        at = match.end()
     try:
         return _Reader(tokens, variables).value()
     except (IndexError, ZeroDivisionError, ValueError, RecursionError):

@@ -19,22 +19,22 @@ class Options(Struct):
 
 def options_of(words: list[str], flags: str, with_value: str) -> Options | None:
     """Parse `-abc`, `-f VALUE` and `-fVALUE`; None for an unknown option."""
-    found = Options()
+    options = Options()
     at = 0
     while at < len(words):
         word = words[at]
         at += 1
         if word == "--":
-            found.rest += words[at:]
+            options.rest += words[at:]
             break
         if not word.startswith("-") or word == "-":
-            found.rest.append(word)
+            options.rest.append(word)
             continue
         if word.startswith("--"):
             return None
         for place, letter in enumerate(word[1:], 1):
             if letter in flags:
-                found.flags.add(letter)
+                options.flags.add(letter)
             elif letter in with_value:
                 value = word[place + 1 :]
                 if not value:
@@ -42,8 +42,8 @@ def options_of(words: list[str], flags: str, with_value: str) -> Options | None:
                         return None
                     value = words[at]
                     at += 1
-                found.given.append((letter, value))
+                options.given.append((letter, value))
                 break
             else:
                 return None
-    return found
+    return options

@@ -73,17 +73,17 @@ def tree(world: World, folder: str) -> Work[list[str]]:
     Folders more than 64 levels deep are left out.
     """
     start = folder.rstrip("/") + "/"
-    found: set[str] = set()
+    paths: set[str] = set()
     for number, path in enumerate(tuple(below(world, folder))):
         if not number % _AT_ONCE:
             yield from world.spend(lines=4 * _AT_ONCE)
         place = path.rstrip("/")
         for _ in range(_MOST_LEVELS):
-            if place in found or not place.startswith(start):
+            if place in paths or not place.startswith(start):
                 break
-            found.add(place)
+            paths.add(place)
             place = posixpath.dirname(place)
-    return sorted(found)
+    return sorted(paths)
 
 
 def entries(world: World, folder: str) -> list[str]:

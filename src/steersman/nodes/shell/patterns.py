@@ -74,12 +74,12 @@ def shorter(pattern: str, text: str, operator: str) -> str:
     try:
         if operator[0] == "#":
             lazy = "" if operator == "##" else "?"
-            found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy)})").search(text)
-            return text if found is None else text[found.end() :]
+            match = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy)})").search(text)
+            return text if match is None else text[match.end() :]
         # The suffix is found as a prefix of the reversed text, as groups would take RE2 much longer.
         lazy = "" if operator == "%%" else "?"
-        found = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy, is_reversed=True)})").search(text[::-1])
-        return text if found is None else text[: len(text) - found.end()]
+        match = _compiled(f"(?s)^(?:{_of_glob(pattern, lazy, is_reversed=True)})").search(text[::-1])
+        return text if match is None else text[: len(text) - match.end()]
     except PatternError:
         return text
 
@@ -124,10 +124,10 @@ def regular(*patterns: str, extended: bool, ignores_case: bool = False, whole: s
     """
     if sum(map(len, patterns)) > _MOST:
         raise PatternError("pattern too long")
-    found = "|".join(_of_regular(each, extended=extended) for each in patterns)
+    pattern = "|".join(_of_regular(each, extended=extended) for each in patterns)
     if whole:
-        found = f"^(?:{found})$" if whole == "x" else rf"\b(?:{found})\b"
-    return _compiled(f"(?im){found}" if ignores_case else f"(?m){found}", as_bytes=True)
+        pattern = f"^(?:{pattern})$" if whole == "x" else rf"\b(?:{pattern})\b"
+    return _compiled(f"(?im){pattern}" if ignores_case else f"(?m){pattern}", as_bytes=True)
 
 
 def search_work(pattern: re2._Regexp, length: int) -> int:

@@ -196,12 +196,12 @@ def _seq(world: World, words: list[str]) -> Execution:
     first = numbers[0] if len(numbers) > 1 else 1
     step = numbers[1] if len(numbers) == 3 else 1
     last = numbers[-1] + (1 if step > 0 else -1)
-    found = range(first, last, step)
-    if len(found) > _MOST_NUMBERS:
+    values = range(first, last, step)
+    if len(values) > _MOST_NUMBERS:
         yield Write(2, b"seq: too many numbers\n")
         return 1
-    for at in range(0, len(found), _NUMBERS_AT_ONCE):
-        part = found[at : at + _NUMBERS_AT_ONCE]
+    for at in range(0, len(values), _NUMBERS_AT_ONCE):
+        part = values[at : at + _NUMBERS_AT_ONCE]
         yield Write(1, "".join(f"{each}\n" for each in part).encode())
         yield from world.spend(lines=len(part))
     return 0

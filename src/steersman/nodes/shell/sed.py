@@ -221,20 +221,20 @@ def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[byt
     assert command.pattern is not None
     pieces: list[bytes] = []
     at = size = number = 0
-    wanted = int("".join(each for each in command.flags if is_digits(each))[:6] or 1)
+    occurrence = int("".join(each for each in command.flags if is_digits(each))[:6] or 1)
     while True:
         yield from searching(world, command.pattern, len(text) - at)
-        found = command.pattern.search(text, at)
-        if found is None:
+        match = command.pattern.search(text, at)
+        if match is None:
             break
-        start, end = found.span()
+        start, end = match.span()
         yield from world.spend(len(text) - at, lines=2 + len(command.parts))
         number += 1
         made = (
-            [found[0]]
-            if number < wanted
+            [match[0]]
+            if number < occurrence
             else [
-                each if isinstance(each, bytes) else (found[each] or b"") if each <= command.pattern.groups else b""
+                each if isinstance(each, bytes) else (match[each] or b"") if each <= command.pattern.groups else b""
                 for each in command.parts
             ]
         )
@@ -246,31 +246,31 @@ def _substituted(world: World, command: _Command, text: bytes) -> Work[tuple[byt
         if end == start:
             pieces.append(text[at : at + 1])
             at += 1
-        if ("g" not in command.flags and number >= wanted) or at > len(text):
+        if ("g" not in command.flags and number >= occurrence) or at > len(text):
             break
-    if number < wanted:
+    if number < occurrence:
         return text, False
     return b"".join((*pieces, text[at:])), True
 
 
 def _parts_of(replacement: str) -> tuple[bytes | int, ...]:
     """Parse a replacement into bytes and numbers of groups; 0 is the whole match. Raises _Unknown."""
-    found: list[bytes | int] = []
+    parts: list[bytes | int] = []
     at = 0
     for reference in _REFERENCE.finditer(replacement):
-        if len(found) > _MOST_PARTS:
+        if len(parts) > _MOST_PARTS:
             raise _Unknown
         if reference.start() > at:
-            found.append(replacement[at : reference.start()].encode("utf-8", errors="surrogateescape"))
+            parts.append(replacement[at : reference.start()].encode("utf-8", errors="surrogateescape"))
         at = reference.end()
         said = reference[1]
         if said is None or is_digits(said):
-            found.append(int(said or "0"))
+            parts.append(int(said or "0"))
         else:
-            found.append(_ESCAPES.get(said, said).encode("utf-8", errors="surrogateescape"))
+            parts.append(_ESCAPES.get(said, said).encode("utf-8", errors="surrogateescape"))
     if at < len(replacement):
-        found.append(replacement[at:].encode("utf-8", errors="surrogateescape"))
-    return tuple(found)
+        parts.append(replacement[at:].encode("utf-8", errors="surrogateescape"))
+    return tuple(parts)
 
 
 class _Reader:
@@ -283,16 +283,16 @@ class _Reader:
 
     def commands(self, world: World) -> Work[list[_Command]]:
         """Parse the commands. Raises _Unknown, PatternError."""
-        found: list[_Command] = []
+        commands: list[_Command] = []
         while True:
             while self._at < len(self._text) and self._text[self._at] in " \t\n;":
                 self._at += 1
             if self._at >= len(self._text):
-                return found
-            if len(found) >= _MOST_COMMANDS:
+                return commands
+            if len(commands) >= _MOST_COMMANDS:
                 raise _Unknown
             before = self._at
-            found.append(self._command())
+            commands.append(self._command())
             yield from world.spend(16 * (self._at - before), lines=8)
 
     def _command(self) -> _Command:

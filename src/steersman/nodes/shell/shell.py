@@ -344,9 +344,9 @@ class Shell(Expansion):
 
     def _matches(self, pattern: Word, text: str) -> Work[bool]:
         """Return True if a text matches a pattern, whose quoted parts are literal."""
-        wanted = yield from self._pattern(pattern)
-        yield from self.world.spend(len(text) + glob_work(wanted, len(text)), lines=1, steps=len(wanted) >> 5)
-        return glob(wanted, text)
+        expanded = yield from self._pattern(pattern)
+        yield from self.world.spend(len(text) + glob_work(expanded, len(text)), lines=1, steps=len(expanded) >> 5)
+        return glob(expanded, text)
 
     # Loops
 

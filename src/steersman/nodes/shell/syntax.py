@@ -91,8 +91,8 @@ def parse(text: str) -> Script:
         while True:
             next(reading)
     except StopIteration as done:
-        found: Script = done.value
-        return found
+        script: Script = done.value
+        return script
 
 
 class Reader:
@@ -147,11 +147,11 @@ class Reader:
 
     def _find(self, end: str, start: int, error: str) -> Reading[int]:
         """Return the position of `end` from `start` on. Raises ShellSyntaxError with `error` if it does not occur."""
-        while (found := self.text.find(end, start)) < 0:
+        while (position := self.text.find(end, start)) < 0:
             start = max(start, len(self.text) - len(end) + 1)
             if not (yield from self._read_more()):
                 raise ShellSyntaxError(error)
-        return found
+        return position
 
     def _part(self) -> Reading[None]:
         """Count a part of the script. Raises ShellSyntaxError if there are too many."""
@@ -166,9 +166,9 @@ class Reader:
         while self.at < len(text):
             here = text[self.at]
             if here in " \t\r":
-                found = _BLANKS.match(text, self.at)
-                assert found is not None
-                self.at = found.end()
+                match = _BLANKS.match(text, self.at)
+                assert match is not None
+                self.at = match.end()
             elif here == "\\" and text[self.at + 1 : self.at + 2] == "\n":
                 self.at += 2
             elif here == "#":
@@ -182,14 +182,14 @@ class Reader:
     def _operator(self) -> str:
         """Skip blanks and return the operator that follows, without consuming it; "" if none does."""
         self._blanks()
-        found = _OPERATOR.match(self.text, self.at)
-        return found[0] if found is not None else ""
+        match = _OPERATOR.match(self.text, self.at)
+        return match[0] if match is not None else ""
 
     def _ahead(self) -> str:
         """Return the next word without consuming it; "" if it is not a plain one."""
         self._blanks(lines=True)
-        found = _PLAIN_WORD.match(self.text, self.at)
-        return found[0] if found is not None else ""
+        match = _PLAIN_WORD.match(self.text, self.at)
+        return match[0] if match is not None else ""
 
     def _word_is(self, wanted: str) -> Reading[None]:
         yield from self._skip_blanks()
@@ -280,16 +280,16 @@ class Reader:
         if self._ahead() == "function":
             self.at += len("function")
             self._blanks()
-        found = _FUNCTION.match(self.text, self.at)
-        if found is None:
+        match = _FUNCTION.match(self.text, self.at)
+        if match is None:
             return None
         start = self.at
-        self.at = found.end()
+        self.at = match.end()
         self._deeper()
         yield from self._skip_blanks()
         body = yield from self._command()
         self._depth -= 1
-        return Function(found[1], body, _FUNCTION_ITSELF + _OF_CHARACTER * (self.at - start))
+        return Function(match[1], body, _FUNCTION_ITSELF + _OF_CHARACTER * (self.at - start))
 
     def _group(self, end: str) -> Reading[Group]:
         self._blanks()
@@ -412,15 +412,15 @@ class Reader:
     # Redirections
 
     def _redirect(self) -> Reading[Redirect | None]:
-        found = _REDIRECT.match(self.text, self.at)
-        if found is None:
+        match = _REDIRECT.match(self.text, self.at)
+        if match is None:
             return None
         yield from self._part()
-        self.at = found.end()
-        operator = found[2]
-        stream = int(found[1]) if found[1] else 0 if operator.startswith("<") else 1
-        if found[3]:
-            return Redirect(stream, operator, Word(((Text(found[3]), False),)))
+        self.at = match.end()
+        operator = match[2]
+        stream = int(match[1]) if match[1] else 0 if operator.startswith("<") else 1
+        if match[3]:
+            return Redirect(stream, operator, Word(((Text(match[3]), False),)))
         self._blanks()
         target = yield from self._word()
         if target is None:
@@ -486,10 +486,10 @@ class Reader:
                 if here in "$`":
                     parts.append(((yield from self._expansion()), False))
                 else:
-                    found = _PLAIN.match(self.text, self.at)
-                    assert found is not None
-                    parts.append((Text(found[0]), False))
-                    self.at = found.end()
+                    match = _PLAIN.match(self.text, self.at)
+                    assert match is not None
+                    parts.append((Text(match[0]), False))
+                    self.at = match.end()
         return Word(tuple(parts)) if parts else None
 
     def _quotation(self, parts: list[tuple[Part, bool]]) -> Reading[bool]:
@@ -542,10 +542,10 @@ class Reader:
                 if not len(text) % _ESCAPES_A_TURN:
                     yield Ask.TURN
             else:
-                found = plain.match(self.text, self.at)
-                assert found is not None
-                text.append(found[0])
-                self.at = found.end()
+                match = plain.match(self.text, self.at)
+                assert match is not None
+                text.append(match[0])
+                self.at = match.end()
 
     def _expansion(self) -> Reading[Part]:
         text = self.text
@@ -565,10 +565,10 @@ class Reader:
             return Output((yield from self._script_before(")")))
         if text.startswith("${", self.at):
             return (yield from self._braced())
-        found = _NAME.match(text, self.at + 1)
-        if found is not None:
-            self.at = found.end()
-            return Variable(found[0])
+        match = _NAME.match(text, self.at + 1)
+        if match is not None:
+            self.at = match.end()
+            return Variable(match[0])
         special = text[self.at + 1 : self.at + 2]
         if special and (special in "?$#@*!" or is_digits(special)):
             self.at += 2
@@ -582,13 +582,13 @@ class Reader:
         yield from self._find("}", start, _UNFINISHED % "}")
         text = self.text
         length = text[start : start + 1] == "#" and text[start + 1 : start + 2] != "}"
-        found = _PARAMETER.match(text, start + length)
-        if found is None:
+        match = _PARAMETER.match(text, start + length)
+        if match is None:
             raise ShellSyntaxError("bad substitution")
-        self.at = found.end()
+        self.at = match.end()
         if text[self.at : self.at + 1] == "}":
             self.at += 1
-            return Variable(found[0], "length" if length else "")
+            return Variable(match[0], "length" if length else "")
         operator = None if length else _EXPANSION.match(text, self.at)
         if operator is None:
             raise ShellSyntaxError("bad substitution")
@@ -596,7 +596,7 @@ class Reader:
         self._deeper()
         word = yield from self._default()
         self._depth -= 1
-        return Variable(found[0], operator[0], word)
+        return Variable(match[0], operator[0], word)
 
     def _default(self) -> Reading[Word]:
         """Parse the word in a braced variable, and the brace after it."""
@@ -616,7 +616,7 @@ class Reader:
                 if here in "$`":
                     parts.append(((yield from self._expansion()), False))
                 else:
-                    found = _OF_DEFAULT.match(self.text, self.at)
-                    assert found is not None
-                    parts.append((Text(found[0]), False))
-                    self.at = found.end()
+                    match = _OF_DEFAULT.match(self.text, self.at)
+                    assert match is not None
+                    parts.append((Text(match[0]), False))
+                    self.at = match.end()

@@ -218,10 +218,10 @@ def _next_member(world: World, data: bytes, at: int) -> Work[tuple[_Member, int]
             at = start + size + -size % _BLOCK
             yield from world.spend(size, lines=32)
             continue
-        if is_digits(given := said.get("size", "")):
-            if len(given) > _MOST_DIGITS:
+        if is_digits(size_text := said.get("size", "")):
+            if len(size_text) > _MOST_DIGITS:
                 raise _Malformed
-            size = int(given)
+            size = int(size_text)
         size = 0 if kind in (tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE) else size
         if start + size > len(data):
             raise _Malformed
@@ -237,8 +237,8 @@ def _next_member(world: World, data: bytes, at: int) -> Work[tuple[_Member, int]
 
 def _check(header: bytes) -> None:
     """Verify the checksum of a header. Raises _Malformed."""
-    wanted = _number(header[148:156])
-    if sum(header[:148]) + 256 + sum(header[156:]) != wanted:
+    checksum = _number(header[148:156])
+    if sum(header[:148]) + 256 + sum(header[156:]) != checksum:
         raise _Malformed
 
 
@@ -246,10 +246,10 @@ def _number(text: bytes) -> int:
     """Parse a number of a header, in octal or (GNU) binary; never negative. Raises _Malformed."""
     if text[:1] == b"\x80":
         return int.from_bytes(text[1:], "big")
-    found = _OCTAL.fullmatch(text)
-    if found is None:
+    match = _OCTAL.fullmatch(text)
+    if match is None:
         raise _Malformed
-    return int(found[1] or b"0", 8)
+    return int(match[1] or b"0", 8)
 
 
 def _text(data: bytes) -> str:
@@ -258,7 +258,7 @@ def _text(data: bytes) -> str:
 
 def _records(world: World, data: bytes) -> Work[dict[str, str]]:
     """Parse the relevant records (`LENGTH NAME=VALUE`) of an extended header. Raises _Malformed."""
-    found: dict[str, str] = {}
+    records: dict[str, str] = {}
     at = number = 0
     while at < len(data) and data[at : at + 1] != b"\0":
         space = data.find(b" ", at, at + _MOST_DIGITS)
@@ -270,12 +270,12 @@ def _records(world: World, data: bytes) -> Work[dict[str, str]]:
             raise _Malformed
         name, _, value = data[space + 1 : end - 1].partition(b"=")
         if name in (b"path", b"linkpath", b"size"):
-            found[name.decode()] = value.decode(errors="surrogateescape")
+            records[name.decode()] = value.decode(errors="surrogateescape")
         at = end
         number += 1
         if not number % _RECORDS:
             yield from world.spend(lines=_RECORDS)
-    return found
+    return records
 
 
 # Creating
@@ -287,14 +287,14 @@ def _create(world: World, options: _Options, folder: str) -> Execution:
     taken = None if options.archive == "-" else Buffer(world.memory)
     for path in options.paths:
         yield from world.spend(files=2 * world.many_files + 64)
-        found = yield from _files_below(world, posixpath.normpath(posixpath.join(folder, path)), path)
-        yield from world.spend(lines=len(found))
-        if not found:
+        paths = yield from _files_below(world, posixpath.normpath(posixpath.join(folder, path)), path)
+        yield from world.spend(lines=len(paths))
+        if not paths:
             yield Write(2, f"tar: {path}: No such file or directory\n".encode(errors="replace"))
             code = 1
         elif path.startswith("/"):
             yield Write(2, b"tar: removing leading '/' from member names\n")
-        for name, place in found:
+        for name, place in paths:
             piece = _member(name.lstrip("/"), world.files.get(place), int(world.now()))
             yield from world.spend(len(piece), lines=256)
             if taken is None:

@@ -58,18 +58,18 @@ def cat(world: World, words: list[str]) -> Execution:
 def head(world: World, words: list[str]) -> Execution:
     """`head [-n LINES | -c BYTES] [FILE...]`; with `-LINES` or `-BYTES` everything but so many last ones."""
     count, in_bytes, paths, _ = _ends(words)
-    wanted = _number(count)
+    number = _number(count)
     source = Input(world, "head", paths)
     if count.startswith("-"):
-        return (yield from (_all_but_last_bytes if in_bytes else _all_but_last_lines)(source, wanted))
+        return (yield from (_all_but_last_bytes if in_bytes else _all_but_last_lines)(source, number))
     if in_bytes:
-        while wanted > 0 and (piece := (yield from source.piece())):
-            yield Write(1, piece[:wanted])
-            wanted -= len(piece)
+        while number > 0 and (piece := (yield from source.piece())):
+            yield Write(1, piece[:number])
+            number -= len(piece)
         return source.code
-    while wanted > 0 and (lines := (yield from source.lines())):
-        yield Write(1, b"".join(lines[:wanted]))
-        wanted -= len(lines)
+    while number > 0 and (lines := (yield from source.lines())):
+        yield Write(1, b"".join(lines[:number]))
+        number -= len(lines)
     return source.code
 
 
@@ -122,14 +122,14 @@ def tail(world: World, words: list[str]) -> Execution:
     With `-f` appended text is written until the program is ended, with `-F` also of files that do not exist yet.
     """
     count, in_bytes, paths, follows = _ends(words)
-    wanted = _number(count)
+    number = _number(count)
     source = Input(world, "tail", paths)
     data = yield from source.all()
     if count.startswith("+"):
-        first = max(wanted, 1)
+        first = max(number, 1)
         at = min(first - 1, len(data)) if in_bytes else (yield from _line_at(world, data, first))
     else:
-        at = max(0, len(data) - wanted) if in_bytes else (yield from _last_lines(world, data, wanted))
+        at = max(0, len(data) - number) if in_bytes else (yield from _last_lines(world, data, number))
     if data[at:]:
         yield Write(1, data[at:])
     if follows and paths and (not source.code or follows == "-F"):
@@ -224,8 +224,8 @@ def wc(world: World, words: list[str]) -> Execution:
         count += found - (in_word and found > 0 and not piece[:1].isspace())
         in_word = not piece[-1:].isspace()
     counts = {"-l": lines, "-w": count, "-c": size}
-    wanted = [each for each in words if each in counts] or list(counts)
-    yield line(" ".join(str(counts[each]) for each in wanted))
+    columns = [each for each in words if each in counts] or list(counts)
+    yield line(" ".join(str(counts[each]) for each in columns))
     return source.code
 
 
@@ -242,7 +242,7 @@ def grep(world: World, words: list[str]) -> Execution:
     flags = options.flags
     parts = [part for each in patterns for part in each.split("\n")]
     try:
-        wanted = regular(
+        pattern = regular(
             *(map(literal, parts) if "F" in flags else parts),
             extended="E" in flags or "P" in flags,
             ignores_case="i" in flags,
@@ -251,7 +251,7 @@ def grep(world: World, words: list[str]) -> Execution:
     except PatternError as error:
         yield Write(2, f"grep: bad regex '{patterns[0]}': {error}\n".encode(errors="replace"))
         return 2
-    return (yield from _grepped(Input(world, "grep", paths), wanted, options))
+    return (yield from _grepped(Input(world, "grep", paths), pattern, options))
 
 
 def _grepped(source: Input, wanted: re2._Regexp, options: Options) -> Execution:
@@ -267,11 +267,11 @@ def _grepped(source: Input, wanted: re2._Regexp, options: Options) -> Execution:
             for each in lines:
                 number += 1
                 yield from searching(source.world, wanted, len(each))
-                found = wanted.search(each)
-                if (found is None) != ("v" in flags) or count >= most:
+                match = wanted.search(each)
+                if (match is None) != ("v" in flags) or count >= most:
                     continue
                 count += 1
-                text = found[0] if "o" in flags and found is not None else each
+                text = match[0] if "o" in flags and match is not None else each
                 taken.append(b"%d:%s\n" % (number, text) if "n" in flags else text + b"\n")
             if "q" in flags and count:
                 return 0
@@ -302,8 +302,8 @@ def awk(world: World, words: list[str]) -> Execution:
         return (yield from _unknown("awk", words))
     separator = options.values("F")[-1].encode(errors="replace") if options.values("F") else b" "
     source = Input(world, "awk", options.rest[1:])
-    wanted = [int(each) for each in _COLUMN.findall(columns[1])]
-    if len(wanted) > _MOST_COLUMNS:
+    numbers = [int(each) for each in _COLUMN.findall(columns[1])]
+    if len(numbers) > _MOST_COLUMNS:
         return (yield from _unknown("awk", words))
     while lines := (yield from source.lines()):
         made: list[bytes] = []
@@ -311,12 +311,12 @@ def awk(world: World, words: list[str]) -> Execution:
         for each in lines:
             text = each.rstrip(b"\n")
             parts = [text, *(text.split() if separator == b" " else text.split(separator))]
-            made += (b" ".join(parts[at] if at < len(parts) else b"" for at in wanted), b"\n")
+            made += (b" ".join(parts[at] if at < len(parts) else b"" for at in numbers), b"\n")
             size += len(made[-2])
             if size > PIECE:
                 yield Write(1, b"".join(made))
                 made, size = [], 0
-            yield from world.spend(len(text), lines=len(wanted))
+            yield from world.spend(len(text), lines=len(numbers))
         if made:
             yield Write(1, b"".join(made))
     return source.code
@@ -379,8 +379,8 @@ def _key_of(options: Options) -> Callable[[bytes], tuple[float, bytes]]:
             text = text.lower()
         if not by_number:
             return 0.0, text
-        found = re.match(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)", text[:128])
-        return (float(found[1]) if found is not None else 0.0), text
+        match = re.match(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)", text[:128])
+        return (float(match[1]) if match is not None else 0.0), text
 
     return key
 
@@ -447,7 +447,7 @@ def cut(world: World, words: list[str]) -> Execution:
 
 def _ranges(said: str) -> list[tuple[int, int]] | None:
     """Parse a list such as `1,3-5,7-` into starts and ends, -1 for an open end; None for invalid text."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for each in said.split(",")[:100]:
         match = _RANGE.fullmatch(each)
         if match is None or not (match[1] or match[3]):
@@ -456,10 +456,10 @@ def _ranges(said: str) -> list[tuple[int, int]] | None:
         end = int(match[3]) if match[3] else (-1 if match[2] else start)
         if start < 1 or 0 <= end < start:
             return None
-        found.append((start - 1, end))
-    found.sort()
+        ranges.append((start - 1, end))
+    ranges.sort()
     joined: list[tuple[int, int]] = []
-    for start, end in found:
+    for start, end in ranges:
         if not joined or 0 <= joined[-1][1] < start:
             joined.append((start, end))
         elif joined[-1][1] >= 0:  # overlapping ranges are written once

@@ -40,15 +40,15 @@ def matching(world: World, pieces: Pieces) -> Work[list[str]]:
     if len(parts) > _MOST_PARTS or not any(map(_is_wild, parts)):
         return [text]
     children = yield from _children(world)
-    found = [""]
+    paths = [""]
     for number, part in enumerate(parts):
         beginning = "/" if number else ""
         if not _is_wild(part):
             name = _ESCAPED.sub(r"\1", part)
-            found = [each + beginning + name for each in found]
+            paths = [each + beginning + name for each in paths]
             continue
         matched: list[str] = []
-        for each in found:
+        for each in paths:
             folder = world.resolved(logical(world, each or ("/" if number else ".")))
             yield from world.spend(files=_AT_ONCE)
             for name in sorted(children.get(folder, ())):
@@ -59,10 +59,10 @@ def matching(world: World, pieces: Pieces) -> Work[list[str]]:
                     matched.append(each + beginning + name)
             if len(matched) > _MOST_MATCHES:
                 return [text]
-        found = matched
+        paths = matched
     if not _is_wild(parts[-1]):
-        found = [each for each in found if _is_there(world, children, each)]
-    return found or [text]
+        paths = [each for each in paths if _is_there(world, children, each)]
+    return paths or [text]
 
 
 def _is_wild(part: str) -> bool:
@@ -78,18 +78,18 @@ def _is_there(world: World, children: dict[str, set[str]], path: str) -> bool:
 
 def _children(world: World) -> Work[dict[str, set[str]]]:
     """Return the names in each folder, by the folder's path."""
-    found: dict[str, set[str]] = {"/": set()}
+    children: dict[str, set[str]] = {"/": set()}
     for number, path in enumerate((*world.folders, *world.files)):
         place = path.rstrip("/")
         if path.endswith("/") or path in world.folders:
-            found.setdefault(place or "/", set())
+            children.setdefault(place or "/", set())
         for _ in range(_MOST_PARTS):
             folder, _, name = place.rpartition("/")
-            names = found.setdefault(folder or "/", set())
+            names = children.setdefault(folder or "/", set())
             if not name or name in names:
                 break
             names.add(name)
             place = folder
         if not number % _AT_ONCE:
             yield from world.spend(lines=4 * _AT_ONCE)
-    return found
+    return children

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
@@ -11,8 +12,12 @@ from steersman.machinery.suggestions import explain_validation_error
 
 API_GROUP: Final = "kwok.x-k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1alpha1"
-KINDS: Final = ("Pod", "Node")
-"""Kinds of the API version `v1` that may have stages."""
+_MOST_PARTS: Final = 256
+"""Elements of a list or map in a Stage."""
+
+
+_is_name: Final = re.compile("[!-~](?:[ -~]{0,251}[!-~])?", re.ASCII).fullmatch
+"""Matches a name that the value of a header can have."""
 
 
 class StageError(ValueError):
@@ -24,10 +29,17 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 
 
 class ResourceRef(_Strict, frozen=True):
-    """Kind of the objects that a stage is for."""
+    """Kind of the objects that a stage is for. `api_group` includes the version."""
 
     api_group: str = "v1"
     kind: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.api_group})"
+
+
+PODS: Final = ResourceRef(kind="Pod")
+NODES: Final = ResourceRef(kind="Node")
 
 
 class Requirement(_Strict, frozen=True):
@@ -38,14 +50,20 @@ class Requirement(_Strict, frozen=True):
     values: tuple[str, ...] = ()
 
 
+class CELExpression(_Strict, frozen=True):
+    """Expression of CEL over `self`."""
+
+    expression: str = ""
+
+
 class MatchExpression(_Strict, frozen=True):
-    """Requirement of a selector, in `jq` or in the older form of fields beside it."""
+    """Requirement of a selector: in `jq`, in the older form of fields beside it, or a condition in `cel`."""
 
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] = ()
     jq: Requirement | None = None
-    cel: dict[str, Any] | None = None
+    cel: CELExpression | None = None
 
 
 class Selector(_Strict, frozen=True):
@@ -57,7 +75,7 @@ class Selector(_Strict, frozen=True):
 
 
 class JQExpression(_Strict, frozen=True):
-    expression: str
+    expression: str = ""
 
 
 class ExpressionFrom(_Strict, frozen=True):
@@ -65,7 +83,7 @@ class ExpressionFrom(_Strict, frozen=True):
 
     expression_from: str = ""
     jq: JQExpression | None = None
-    cel: dict[str, Any] | None = None
+    cel: CELExpression | None = None
 
 
 class Delay(_Strict, frozen=True):
@@ -113,6 +131,18 @@ class Patch(_Strict, frozen=True):
     impersonation: Impersonation | None = None
 
 
+class Apply(_Strict, frozen=True):
+    """Object of any kind from a template of YAML text, which is created, or patched if it exists.
+
+    With `subresource` an existing object's subresource is patched.
+    """
+
+    template: str = ""
+    subresource: str = ""
+    type: Literal["apply", "merge", "strategic"] | None = None
+    impersonation: Impersonation | None = None
+
+
 class Step(_Strict, frozen=True):
     """One action of a stage, or several in the order of these fields."""
 
@@ -120,7 +150,7 @@ class Step(_Strict, frozen=True):
     finalizers: Finalizers | None = None
     delete: bool = False
     patch: Patch | None = None
-    apply: dict[str, Any] | None = None
+    apply: Apply | None = None
 
 
 class Next(_Strict, frozen=True):
@@ -178,33 +208,38 @@ def _name_of(manifest: Mapping[str, Any]) -> str:
 
 def _refused(spec: Spec) -> Iterator[str]:
     reference = spec.resource_ref
-    if reference.api_group != "v1" or reference.kind not in KINDS:
-        named = f"{reference.kind} ({reference.api_group})"
-        yield f"spec.resourceRef: stages of {named} are not followed: only of Pod and Node"
+    if not reference.kind or not reference.api_group:
+        yield "spec.resourceRef: kind and apiGroup are required"
     delay = spec.delay or Delay()
-    sources = {
-        "weightFrom": spec.weight_from,
-        "delay.durationFrom": delay.duration_from,
-        "delay.jitterDurationFrom": delay.jitter_duration_from,
-    }
-    yield from (
-        f"spec.{where}.cel is not evaluated" for where, each in sources.items() if each is not None and each.cel
-    )
-    for at, expression in enumerate(spec.selector.match_expressions if spec.selector is not None else ()):
-        if expression.cel is not None:
-            yield f"spec.selector.matchExpressions[{at}].cel is not evaluated"
-        if expression.jq is None and not expression.key:
+    selector = spec.selector or Selector()
+    for at, expression in enumerate(selector.match_expressions):
+        if expression.cel is None and expression.jq is None and not expression.key:
             yield f"spec.selector.matchExpressions[{at}]: invalid expression"
     if spec.weight < 0:
         yield "spec.weight is less than 0"
     for milliseconds in (delay.duration_milliseconds, delay.jitter_duration_milliseconds):
         if milliseconds is not None and not 0 <= milliseconds < 1 << 50:
             yield f"spec.delay: {milliseconds} milliseconds"
-    for at, step in enumerate(steps_of(spec)):
-        if step.apply is not None:
-            yield f"spec.steps[{at}].apply: other objects are not applied"
-        if step.patch is not None and step.patch.impersonation is not None:
-            yield "nobody is impersonated: impersonation and statusPatchAs are refused"
+    steps = steps_of(spec)
+    parts = (steps, selector.match_expressions, selector.match_labels, selector.match_annotations)
+    if any(len(each) > _MOST_PARTS for each in parts):
+        yield f"spec: a list or map of more than {_MOST_PARTS} elements"
+    for step in steps:
+        for acting in (step.patch, step.apply):
+            if acting is not None and acting.impersonation is not None and not acting.impersonation.username:
+                yield "impersonation and statusPatchAs need a username"
+            elif (
+                acting is not None and acting.impersonation is not None and not _is_name(acting.impersonation.username)
+            ):
+                yield "a username that is impersonated has more than 253 characters, or others than those of ASCII"
+
+
+def reference_of(spec: Any) -> ResourceRef:
+    """Return the kind that the plain spec of a stage names; an empty one if it names none."""
+    try:
+        return msgspec.convert(spec.get("resourceRef") if isinstance(spec, dict) else {}, ResourceRef)
+    except msgspec.ValidationError:
+        return ResourceRef()
 
 
 def requirement_of(expression: MatchExpression) -> Requirement:
@@ -230,6 +265,11 @@ def source_of(source: ExpressionFrom | None) -> str:
     if source is None:
         return ""
     return source.jq.expression if source.jq is not None else source.expression_from
+
+
+def condition_of(source: ExpressionFrom | MatchExpression | None) -> str:
+    """Return the expression of CEL of a source or a match expression; "" for none."""
+    return "" if source is None or source.cel is None else source.cel.expression
 
 
 def steps_of(spec: Spec) -> tuple[Step, ...]:

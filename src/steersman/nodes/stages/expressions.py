@@ -1,18 +1,24 @@
-"""jq expressions over an object, combined into one program, as parsing the object is the expensive part."""
+"""jq expressions over an object, evaluated together, as the object is decoded once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from steersman.nodes.stages.declaration import StageError
-from steersman.work.extras import MissingExtra, require
+from steersman.nodes.stages.jq.filters import Filter, Scope
+from steersman.nodes.stages.jq.functions import FORMATS, NATIVES, library
+from steersman.nodes.stages.jq.lexer import MOST_SOURCE, ExpressionError
+from steersman.nodes.stages.jq.parser import parse
+from steersman.nodes.stages.jq.values import JQError, Run, TooMuch
 from steersman.work.offloading import expect_offloading
 
-MOST_SOURCE: Final = 1 << 14
-"""Characters of an expression."""
-_PRELUDE: Final = "def env: {}; {} as $ENV | "
-"""Start of each program, which hides the environment variables of the process."""
+__all__ = ["MOST_SOURCE", "Expressions", "Found"]
+
+_MOST_RESULTS: Final = 1000
+"""Results of an expression, beyond which it fails."""
 
 Found = list[Any] | None
 """Results of an expression, without null; None if it failed."""
@@ -23,41 +29,41 @@ class Expressions:
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
-        self._program: Any = None
+        self._filters: list[Filter] = []
 
     def add(self, source: str) -> int:
         """Add an expression and return the index of its results in `evaluate`. Raises StageError."""
         found = self._places.get(source)
         if found is None:
-            if len(source) > MOST_SOURCE:
-                raise StageError(f"an expression of more than {MOST_SOURCE} characters")
-            _compiled(source, source)  # alone first, so that a syntax error in it cannot affect the others
+            try:
+                filter_ = parse(source, NATIVES, FORMATS, tuple(library()))
+            except ExpressionError as error:
+                raise StageError(f"{source[:_SHOWN]}: {error}") from None
+            self._filters.append(filter_)
             found = self._places[source] = len(self._places)
-            self._program = None
         return found
 
     def evaluate(self, text: str) -> Sequence[Found]:
         """Return the results of each expression for an object in JSON."""
         expect_offloading()
-        if not self._places:
+        if not self._filters:
             return ()
-        if self._program is None:
-            parts = (f"(try [({source}\n) | values] catch null)" for source in self._places)
-            self._program = _compiled(f"{_PRELUDE}[{', '.join(parts)}]", "all expressions")
-        try:
-            found = self._program.input_text(text).first()
-        except (ValueError, StopIteration):  # an expression ended the whole program, as `halt` does
-            return [None] * len(self._places)
-        return found if isinstance(found, list) else [None] * len(self._places)
+        value = msgspec.json.decode(text)
+        return [_results(each, value) for each in self._filters]
 
 
-def _compiled(source: str, shown: str) -> Any:
+_SHOWN: Final = 200
+"""Characters of an expression in an error."""
+
+
+def _results(filter_: Filter, value: Any) -> Found:
+    found = []
     try:
-        jq = require("jq", feature="stages of simulated nodes", package="jq", extra="stages")
-    except MissingExtra as error:
-        raise StageError(str(error)) from None
-    try:
-        return jq.compile(source)
-    except ValueError as error:
-        why = str(error).partition("\n")[0].removeprefix("jq: error: ")
-        raise StageError(f"{shown}: {why}") from None
+        for each in filter_(Scope(Run(library())), value):
+            if each is not None:
+                found.append(each)
+                if len(found) > _MOST_RESULTS:
+                    return None
+    except (JQError, TooMuch, RecursionError):
+        return None
+    return found

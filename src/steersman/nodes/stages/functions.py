@@ -15,6 +15,7 @@ from steersman.machinery.codec import yaml
 from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.nodes.simulated_node import GOOD, SimulatedNode
+from steersman.nodes.stages.declaration import NODES, PODS, ResourceRef
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
 from steersman.nodes.stages.go_template.values import TemplateError, Value, plain
 from steersman.nodes.stages.sprig.all import SPRIG
@@ -85,14 +86,14 @@ def _nothing(*_: Value) -> Value:
 
 
 _OF_KINDS: Final = {
-    "Pod": ("NodeIP", "NodeIPWith", "NodeIPsWith", "PodIP", "PodIPWith", "PodIPsWith"),
-    "Node": ("NodeIP", "NodeName", "NodePort"),
+    PODS: ("NodeIP", "NodeIPWith", "NodeIPsWith", "PodIP", "PodIPWith", "PodIPsWith"),
+    NODES: ("NodeIP", "NodeName", "NodePort"),
 }
 
 
-def functions_of_kind(kind: str) -> Mapping[str, Function]:
+def functions_of_kind(reference: ResourceRef) -> Mapping[str, Function]:
     """Return all functions for templates of a kind. Functions that need an object are stand-ins."""
-    return {**_OF_ALL, **dict.fromkeys((*_OF_KINDS[kind], *by_chance(Random(0))), _nothing)}
+    return {**_OF_ALL, **dict.fromkeys((*_OF_KINDS.get(reference, ()), *by_chance(Random(0))), _nothing)}
 
 
 def functions_of_node(node: SimulatedNode) -> Mapping[str, Function]:

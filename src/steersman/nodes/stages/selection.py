@@ -6,23 +6,30 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from random import Random
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from steersman.machinery.values import times
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.nodes.stages.conditions import Condition, Conditions, Failed
 from steersman.nodes.stages.declaration import (
     Delay,
+    ExpressionFrom,
     Requirement,
     Selector,
     Stage,
     StageError,
+    condition_of,
     requirement_of,
     source_of,
     steps_of,
 )
 from steersman.nodes.stages.expressions import Expressions, Found
 from steersman.nodes.stages.steps import PreparedStep, prepared
+from steersman.nodes.stages.typed_values import typed
 
 _LONGEST_TEXT: Final = 64
 """Characters of a time or a duration, which is parsed for each version of its object."""
@@ -31,7 +38,7 @@ LONGEST_DELAY: Final = timedelta(days=365).total_seconds()
 _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*|[1-9][0-9]*)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ObjectSnapshot:
     """Snapshot of an object for the selection of its stage."""
 
@@ -39,80 +46,127 @@ class ObjectSnapshot:
     """JSON of the object."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    struct: msgspec.Struct | None = None
+    """Pod or Node, whose fields have types in expressions of CEL."""
+
+    @cached_property
+    def variables(self) -> Mapping[str, Any]:
+        """Variables of expressions of CEL."""
+        return {"self": msgspec.json.decode(self.text) if self.struct is None else typed(self.struct)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Value from an object, by an expression of jq or of CEL."""
+
+    place: int | None = None
+    """Index of the jq expression."""
+    condition: Condition | None = None
 
 
 class PreparedStage:
     """Stage with compiled expressions and parsed templates."""
 
-    def __init__(self, stage: Stage, selectors: Expressions) -> None:
-        """Compile a stage; the expressions of its selector are added to `selectors`. Raises StageError."""
+    def __init__(self, stage: Stage, selectors: Expressions, conditions: Conditions) -> None:
+        """Compile a stage; the jq expressions of its selector are added to `selectors`. Raises StageError."""
         spec = stage.spec
+        self.declaration: Final = stage
         self.name: Final = stage.metadata.name
         self._selector = spec.selector or Selector()
+        self._conditions = conditions
+        expressions = self._selector.match_expressions
         self._requirements = tuple(
-            (selectors.add(each.key), each) for each in map(requirement_of, self._selector.match_expressions)
+            (selectors.add(each.key), each) for each in map(requirement_of, (e for e in expressions if e.cel is None))
         )
+        self._matching = tuple(conditions.compile(condition_of(each)) for each in expressions if each.cel is not None)
         self._values = Expressions()
-        self._weight = spec.weight, self._add_expression(source_of(spec.weight_from))
+        self._weight = spec.weight, self._source(spec.weight_from)
         delay = spec.delay or Delay()
-        self._delay = _seconds(delay.duration_milliseconds or 0), self._add_expression(source_of(delay.duration_from))
+        self._delay = _seconds(delay.duration_milliseconds or 0), self._source(delay.duration_from)
         jitter = delay.jitter_duration_milliseconds
-        self._jitter = (
-            None if jitter is None else _seconds(jitter),
-            self._add_expression(source_of(delay.jitter_duration_from)),
-        )
+        self._jitter = None if jitter is None else _seconds(jitter), self._source(delay.jitter_duration_from)
         self.immediate: Final = bool(spec.immediate_next_stage)
         """True if the next stage starts from the patched object, before a watch event brings it."""
         self.steps: Final[tuple[PreparedStep, ...]] = tuple(
-            prepared(each, spec.resource_ref.kind) for each in steps_of(spec)
+            prepared(each, spec.resource_ref) for each in steps_of(spec)
         )
 
-    def _add_expression(self, source: str) -> int | None:
-        return self._values.add(source) if source else None
+    def _source(self, source: ExpressionFrom | None) -> _Source:
+        if text := condition_of(source):
+            return _Source(condition=self._conditions.compile(text))
+        path = source_of(source)
+        return _Source(self._values.add(path) if path else None)
 
     def selects(self, snapshot: ObjectSnapshot, found: Sequence[Found]) -> bool:
-        """Return True if an object is in the stage. `found` are the results of the selectors' expressions."""
+        """Return True if an object is in the stage. `found` are the results of the selectors' jq expressions.
+
+        A failing expression selects nothing.
+        """
         selector = self._selector
         return (
             all(snapshot.labels.get(key) == value for key, value in selector.match_labels.items())
             and all(snapshot.annotations.get(key) == value for key, value in selector.match_annotations.items())
             and all(is_met(requirement, found[place]) for place, requirement in self._requirements)
+            and all(_holds(each, snapshot) for each in self._matching)
         )
 
     def weight(self, snapshot: ObjectSnapshot) -> int | None:
         """Return the weight of the stage for an object; None if the object's value for it is no number."""
-        default, place = self._weight
-        return default if place is None else weight_of(self._values.evaluate(snapshot.text)[place], default)
+        default, source = self._weight
+        if source.condition is not None:
+            try:
+                return source.condition.whole(snapshot.variables)
+            except Failed:
+                return None
+        if source.place is None:
+            return default
+        return weight_of(self._values.evaluate(snapshot.text)[source.place], default)
 
     def delay(self, snapshot: ObjectSnapshot, now: float, random: Random) -> float:
         """Return the seconds until the stage starts. `now` is in seconds since 1970."""
         found = self._values.evaluate(snapshot.text)
-        least = self._duration(self._delay, found, now)
+        least = _duration(self._delay, snapshot, found, now)
         if least is None:
             return 0.0
-        most = self._duration(self._jitter, found, now)
+        most = _duration(self._jitter, snapshot, found, now)
         if most is not None:
             least = most if most <= least else random.uniform(least, most)
         return min(max(least, 0.0), LONGEST_DELAY)
 
-    @staticmethod
-    def _duration(of: tuple[float | None, int | None], found: Sequence[Found], now: float) -> float | None:
-        default, place = of
-        return default if place is None else duration_of(found[place], default, now)
+
+def _holds(condition: Condition, snapshot: ObjectSnapshot) -> bool:
+    try:
+        return condition.truth(snapshot.variables)
+    except Failed:
+        return False
+
+
+def _duration(
+    of: tuple[float | None, _Source], snapshot: ObjectSnapshot, found: Sequence[Found], now: float
+) -> float | None:
+    """Return the seconds of a duration; None if an expression has no value."""
+    default, source = of
+    if source.condition is not None:
+        try:
+            return source.condition.seconds(snapshot.variables)
+        except Failed:
+            return None
+    return default if source.place is None else duration_of(found[source.place], default, now)
 
 
 class Lifecycle:
     """Stages of one kind."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, conditions: Conditions) -> None:
         self.random: Final = random
+        self._conditions = conditions
         self._selectors = Expressions()
         self.stages: Final[list[PreparedStage]] = []
 
     def add(self, stage: Stage) -> None:
         """Add a stage; a stage without a selector selects nothing. Raises StageError if it cannot be compiled."""
         try:
-            prepared_stage = PreparedStage(stage, self._selectors)
+            prepared_stage = PreparedStage(stage, self._selectors, self._conditions)
         except StageError as error:
             raise StageError(f"Stage {stage.metadata.name}: {error}") from None
         if stage.spec.selector is not None:

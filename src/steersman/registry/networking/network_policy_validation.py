@@ -65,11 +65,11 @@ def validate_network_policy(spec: NetworkPolicySpec, old: NetworkPolicySpec | No
 
 
 def _blocks(spec: NetworkPolicySpec | None) -> set[str]:
-    found: set[str] = set()
+    blocks: set[str] = set()
     for peer, _ in () if spec is None else peers(spec):
         if peer.ip_block is not None:
-            found.update((peer.ip_block.cidr, *peer.ip_block.except_))
-    return found
+            blocks.update((peer.ip_block.cidr, *peer.ip_block.except_))
+    return blocks
 
 
 def _validate_port(port: NetworkPolicyPort, path: Path) -> Iterator[FieldError]:

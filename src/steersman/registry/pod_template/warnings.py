@@ -16,6 +16,7 @@ from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.ip import warnings_for_ip
 from steersman.machinery.values.quantity import is_whole_in_milli
 from steersman.registry.pod_template.apparmor import DEPRECATED, profile_for_annotation
+from steersman.registry.pod_template.known_specs import unless_passed
 from steersman.registry.pod_template.path_warnings import overlapping_path_warnings
 from steersman.registry.pod_template.validation.profiles import (
     APP_ARMOR_CONTAINER,
@@ -61,6 +62,15 @@ def warnings_for_pod_template(template: core.PodTemplateSpec, path: Path) -> Ite
 
 
 def _warnings(spec: core.PodSpec, metadata: ObjectMeta, path: Path, *, is_template: bool) -> Iterator[str]:
+    """Return the warnings about a spec and its metadata. A spec that caused none before is not examined again."""
+    warnings = _found(spec, metadata, path, is_template=is_template)
+    annotations = metadata.annotations
+    if annotations and (has_profiles(annotations) or not annotations.keys().isdisjoint(_ANNOTATIONS)):
+        return warnings
+    return unless_passed(spec, _warnings, warnings)
+
+
+def _found(spec: core.PodSpec, metadata: ObjectMeta, path: Path, *, is_template: bool) -> Iterator[str]:
     here = path / "spec"
     if spec.node_selector or spec.affinity is not None or spec.topology_spread_constraints:
         yield from _node_label_warnings(spec, here)

@@ -86,7 +86,7 @@ class Allocator:
         return [self._result(each) for each in self._claims]
 
     def _requests(self, claim: ResourceClaim) -> list[list[_Request]]:
-        found = []
+        requests = []
         for request in claim.spec.devices.requests or ():
             exact = request.exactly
             if exact is not None:
@@ -116,8 +116,8 @@ class Allocator:
                     )
                     for each in request.first_available
                 ]
-            found.append(ways)
-        return found
+            requests.append(ways)
+        return requests
 
     def _request(
         self,

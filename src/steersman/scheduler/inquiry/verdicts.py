@@ -131,9 +131,9 @@ def _by_node(demand: Demand, info: NodeInfo) -> Iterator[Rejection]:
 
 
 def _by_contents(demand: Demand, info: NodeInfo) -> Iterator[Rejection]:
-    found = rejected_by_contents(demand, info)
-    if found is not None and found.plugin == NODE_PORTS:
-        yield found
-        found = rejected_by_contents(structs.replace(demand, **_WITHOUT[NODE_PORTS]), info)
-    if found is not None:
-        yield found
+    rejected = rejected_by_contents(demand, info)
+    if rejected is not None and rejected.plugin == NODE_PORTS:
+        yield rejected
+        rejected = rejected_by_contents(structs.replace(demand, **_WITHOUT[NODE_PORTS]), info)
+    if rejected is not None:
+        yield rejected

@@ -121,20 +121,20 @@ class Search:
     async def _candidates(self, nodes: Sequence[int], rejections: Counter[Rejection]) -> list[Candidate]:
         enough = min(max(len(nodes) * _CANDIDATES_PERCENT // 100, _LEAST_CANDIDATES), len(nodes))
         start = random.randrange(len(nodes))
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         harmless = 0
         time_slice = TimeSlice()
         for index in (*nodes[start:], *nodes[:start]):
             result = self.on_node(self._cluster.nodes[index])
             if isinstance(result, Candidate):
-                found.append(result)
+                candidates.append(result)
                 harmless += not result.violations
-                if harmless and len(found) >= enough:
+                if harmless and len(candidates) >= enough:
                     break
             else:
                 rejections[result] += 1
             await time_slice.pause_if_over()
-        return found
+        return candidates
 
     def on_node(self, node: NodeInfo) -> Candidate | Rejection:
         """Return the fewest and least important victims on a node, or the rejection if none help."""

@@ -15,6 +15,7 @@ from steersman.api.core import v1 as core
 from steersman.scheduler.fit.status import SCHEDULING_GATES
 from steersman.scheduler.queue.cluster_events import ClusterEvent, pod_changes
 from steersman.scheduler.queue.hints import NamespaceLabels, is_of_interest, may_help
+from steersman.work import simulated_time
 from steersman.work.backoff import Backoff
 
 _BACKOFF: Final = Backoff(1.0, 10.0)
@@ -97,8 +98,8 @@ class SchedulingQueue:
         self._unschedulable: dict[_Group, dict[str, QueuedPod]] = {}
         self._in_flight: dict[str, _InFlight] = {}
         self._waiter: asyncio.Future[None] | None = None
-        self._flush: asyncio.TimerHandle | None = None
-        self._leftover: asyncio.TimerHandle | None = None
+        self._flush: simulated_time.Timer | None = None
+        self._leftover: simulated_time.Timer | None = None
 
     def __len__(self) -> int:
         """Return the number of pods in all parts of the queue."""
@@ -277,7 +278,7 @@ class SchedulingQueue:
         queued.part = QueuePart.UNSCHEDULABLE
         self._unschedulable.setdefault(_group(queued), {})[queued.uid] = queued
         if self._leftover is None:
-            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._requeue_leftover)
+            self._leftover = simulated_time.call_later(_LEFTOVER_PERIOD, self._requeue_leftover)
 
     def _remove_from_part(self, queued: QueuedPod) -> None:
         """Remove a pod from its part of the queue."""
@@ -313,7 +314,7 @@ class SchedulingQueue:
     # Time
 
     def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return simulated_time.time()
 
     def _expiration(self, queued: QueuedPod) -> float:
         count = queued.consecutive_errors or queued.unschedulable_count
@@ -329,7 +330,7 @@ class SchedulingQueue:
     def _schedule_flush(self) -> None:
         if self._flush is None:
             due = _window_start(self._now()) + _WINDOW
-            self._flush = asyncio.get_running_loop().call_at(due, self._end_backoffs)
+            self._flush = simulated_time.call_at(due, self._end_backoffs)
 
     def _end_backoffs(self) -> None:
         self._flush = None
@@ -350,7 +351,7 @@ class SchedulingQueue:
             if now - queued.timestamp > MAX_UNSCHEDULABLE and queued.gating_plugin != SCHEDULING_GATES:
                 self._make_ready(queued, at_once=False)
         if self._unschedulable:
-            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._requeue_leftover)
+            self._leftover = simulated_time.call_later(_LEFTOVER_PERIOD, self._requeue_leftover)
 
 
 def _group(queued: QueuedPod) -> _Group:

@@ -82,8 +82,8 @@ def _type_of(change: Change) -> str:
 def _decoded(body: bytes | None) -> dict[str, Any] | None:
     if body is None:
         return None
-    found: dict[str, Any] = decode_plain(body)
-    return found
+    plain: dict[str, Any] = decode_plain(body)
+    return plain
 
 
 def managers_of(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

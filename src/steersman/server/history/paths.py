@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from steersman.endpoints.query import checked_flag
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, long_error_response, method_not_allowed, not_found_text
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
@@ -78,7 +79,7 @@ class HistoryPaths(Struct, frozen=True):
         server = self.server
         authorizer = server.config.authorizer
         subject = await subject_of(request, path, server.catalogue, authorizer, self.storage, self.removed)
-        shows_secrets = _flag(request, "secrets")
+        shows_secrets = checked_flag("secrets", _parameter(request, "secrets"))
         revision = await self._requested_revision(request)
         if revision is not None and subject.is_key:
             return await self._object_at(request, subject, revision, hides=subject.is_secret and not shows_secrets)
@@ -145,7 +146,7 @@ class HistoryPaths(Struct, frozen=True):
         }
         if found.more:
             head["continue"] = str(found.items[-1].event.revision)
-        with_object = _flag(request, "objects")
+        with_object = checked_flag("objects", _parameter(request, "objects"))
         entries = []
         async for write in time_sliced(await _writes(request, subject, found)):
             size = (write.before or b"") + (write.after or b"")
@@ -196,13 +197,6 @@ def _parameter(request: Request, name: str) -> str:
     if len(text) > _LONGEST:
         raise bad_request(f"{name} may have {_LONGEST} characters")
     return text
-
-
-def _flag(request: Request, name: str) -> bool:
-    text = _parameter(request, name)
-    if text not in ("", "true", "false"):
-        raise bad_request(f"{name} is true or false")
-    return text == "true"
 
 
 def _number(name: str, text: str) -> int:

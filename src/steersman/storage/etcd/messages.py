@@ -212,7 +212,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
     """Return the fields of a message: (number, value, 0), or (number, start, end) for bytes."""
-    found: list[tuple[int, int, int]] = []
+    fields: list[tuple[int, int, int]] = []
     while at < end:
         tag = data[at]
         at += 1
@@ -231,13 +231,13 @@ def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int]]:
             else:
                 value, at = _varint(data, at - 1)
         if kind == 0:
-            found.append((tag >> 3, value, 0))
+            fields.append((tag >> 3, value, 0))
             continue
         if value > end - at:
             raise MessageError("a field is longer than its message")
-        found.append((tag >> 3, at, at + value))
+        fields.append((tag >> 3, at, at + value))
         at += value
-    return found
+    return fields
 
 
 def _stored(data: bytes, at: int, end: int) -> Stored:
@@ -287,14 +287,14 @@ def read_range(data: bytes) -> RangeAnswer:
 
 
 def _range(data: bytes, at: int, end: int) -> RangeAnswer:
-    found = RangeAnswer(0, [], False, 0)
-    items = found.items
+    range_answer = RangeAnswer(0, [], False, 0)
+    items = range_answer.items
     for number, first, last in _fields(data, at, end):
         if number == _ITEM:
             items.append(_stored(data, first, last))
         else:
-            _read_field(found, data, number, first, last)
-    return found
+            _read_field(range_answer, data, number, first, last)
+    return range_answer
 
 
 def read_items(data: bytes, answer: RangeAnswer) -> Iterator[Stored]:
@@ -433,21 +433,21 @@ class Status:
 
 def read_status(data: bytes) -> Status:
     """Decode a StatusResponse. Raises MessageError."""
-    found = Status()
+    status = Status()
     try:
         for number, first, last in _fields(data, 0, len(data)):
             if number == 1:
-                found.cluster = next((value for field, value, _ in _fields(data, first, last) if field == 1), 0)
-                found.revision = _revision(data, first, last)
+                status.cluster = next((value for field, value, _ in _fields(data, first, last) if field == 1), 0)
+                status.revision = _revision(data, first, last)
             elif number == 2:
-                found.version = data[first:last].decode(errors="replace")
+                status.version = data[first:last].decode(errors="replace")
             elif number == 3:
-                found.size = first
+                status.size = first
             elif number == 4:
-                found.leader = first
+                status.leader = first
     except IndexError:
         raise MessageError("a message is cut off") from None
-    return found
+    return status
 
 
 def read_seconds_left(data: bytes) -> int:

@@ -305,17 +305,17 @@ class EtcdStorage(WritingStorage):
         """
         low, high = self._range_of(prefix, start)
         answer = await self._call_range(messages.range_of(low, high, limit=limit, revision=revision), revision)
-        found = messages.RangeAnswer(0, [], False, 0)
+        range_answer = messages.RangeAnswer(0, [], False, 0)
         items: list[KeyValue] = []
         time_slice = TimeSlice()
         try:
-            for each in messages.read_items(answer, found):
+            for each in messages.read_items(answer, range_answer):
                 items.append(self._kv(each))
                 if not len(items) % _LOOK:
                     await time_slice.pause_if_over()
         except MessageError as error:
             raise StorageUnavailable(str(error)) from error
-        return Range(items, revision or found.revision, found.more, found.count if count else -1)
+        return Range(items, revision or range_answer.revision, range_answer.more, range_answer.count if count else -1)
 
     async def revisions(self, prefix: str, start: str, limit: int, revision: int) -> tuple[list[tuple[str, int]], bool]:
         """Return the keys under `prefix` from `start` on, at most `limit`, each with its mod_revision, and whether more

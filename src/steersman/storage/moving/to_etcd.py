@@ -123,9 +123,9 @@ async def _store(cluster: Cluster, row: Row, now: int) -> int:
 
 
 async def _digest(cluster: Cluster, revision: int) -> Digest:
-    found = Digest()
+    digest = Digest()
     async for page in cluster.pages(revision):
         for each in page:
             if not each.lease:
-                found.add(cluster.inner(each.key), each.value)
-    return found
+                digest.add(cluster.inner(each.key), each.value)
+    return digest

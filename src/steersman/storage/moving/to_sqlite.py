@@ -55,7 +55,7 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, report: Report) -> Moved:
         raise StorageUnavailable(f"{file} cannot be made: {error}") from error
     finally:
         remove(draft)
-        lock.release()
+        lock.release_or_remove()
 
 
 async def _copy(cluster: Cluster, connection: sqlite3.Connection, report: Report) -> Moved:

@@ -80,23 +80,44 @@ class FileLock:
 
     def __init__(self, path: Path) -> None:
         """Acquire the lock. Raises StorageLocked if another process has it."""
-        name = path.with_name(path.name + ".lock")
-        self._descriptor = open_own(name, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._descriptor, 20, 0).decode("ascii", "replace").strip()
+        self._path: Final = path
+        self._name: Final = path.with_name(path.name + ".lock")
+        self._descriptor = self._locked(path)
+        while not self._is_at_its_name():  # its last holder has removed it in the meantime
             os.close(self._descriptor)
-            raise StorageLocked(f"{path} is in use by another process ({holder or 'unknown'})") from None
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+            self._descriptor = self._locked(path)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 
+    def _locked(self, path: Path) -> int:
+        descriptor = open_own(self._name, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise StorageLocked(f"{path} is in use by another process ({holder or 'unknown'})") from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _is_at_its_name(self) -> bool:
+        """Return True if the locked file still has its name: else another process may lock a new file of the name."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self._name))
+        except FileNotFoundError:
+            return False
+
     def release(self) -> None:
-        """Release the lock. The lock file stays: removing it would let two processes lock two files of the same name."""
+        """Release the lock. The lock file stays."""
         os.close(self._descriptor)
+
+    def release_or_remove(self) -> None:
+        """Release the lock, and remove the lock file if there is no database: for databases that may not be made."""
+        if not self._path.exists():
+            self._name.unlink(missing_ok=True)
+        self.release()
 
 
 def connect(path: Path, *, cache_kib: int, durable: bool = True) -> sqlite3.Connection:

@@ -114,7 +114,7 @@ def restore(
         raise StorageUnavailable(f"{snapshot} cannot be restored: {error}") from error
     finally:
         remove(draft)
-        lock.release()
+        lock.release_or_remove()
 
 
 def fork(file: Path, target: Path, *, revision: int = 0, seconds: float = 0.0) -> Snapshot:
@@ -143,7 +143,7 @@ def fork(file: Path, target: Path, *, revision: int = 0, seconds: float = 0.0) -
         raise StorageUnavailable(f"{file} cannot be forked: {error}") from error
     finally:
         remove(draft)
-        lock.release()
+        lock.release_or_remove()
 
 
 def _cut(draft: Path, revision: int, seconds: float) -> int:

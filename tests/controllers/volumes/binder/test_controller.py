@@ -16,8 +16,8 @@ from tests.controllers.waiting import Run, eventually
 
 async def claim_in(client: Client, phase: str, name: str = "a") -> PersistentVolumeClaim:
     async def look() -> PersistentVolumeClaim | None:
-        found = await client.get(PERSISTENT_VOLUME_CLAIMS, name, "default")
-        return found if found.status.phase == phase else None
+        claim = await client.get(PERSISTENT_VOLUME_CLAIMS, name, "default")
+        return claim if claim.status.phase == phase else None
 
     found = await eventually(look)
     assert found is not None
@@ -26,8 +26,8 @@ async def claim_in(client: Client, phase: str, name: str = "a") -> PersistentVol
 
 async def wait_for_volume(client: Client, phase: str, name: str = "v") -> PersistentVolume:
     async def look() -> PersistentVolume | None:
-        found = await client.get(PERSISTENT_VOLUMES, name)
-        return found if found.status.phase == phase else None
+        persistent_volume = await client.get(PERSISTENT_VOLUMES, name)
+        return persistent_volume if persistent_volume.status.phase == phase else None
 
     found = await eventually(look)
     assert found is not None
@@ -88,9 +88,9 @@ async def test_a_claim_without_a_class_gets_the_default_when_there_is_one(run: R
     await client.create(STORAGE_CLASSES, default)
     text = await wait_for_event(client, "ExternalProvisioning")
     assert text.startswith("Waiting for a volume to be created either by the external provisioner 'example.com/p' or ")
-    found = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
-    assert found.spec.storage_class_name == "c"
-    assert found.metadata.annotations["volume.kubernetes.io/storage-provisioner"] == "example.com/p"
+    persistent_volume_claim = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
+    assert persistent_volume_claim.spec.storage_class_name == "c"
+    assert persistent_volume_claim.metadata.annotations["volume.kubernetes.io/storage-provisioner"] == "example.com/p"
 
 
 async def test_a_claim_of_a_delayed_class_waits_for_the_node_of_its_pod(run: Run) -> None:

@@ -22,8 +22,8 @@ async def test_a_claim_waits_for_its_class_and_its_volume_follows_it(run: Run) -
     await client.create(PERSISTENT_VOLUME_CLAIMS, claim(storage_class=None))
 
     async def with_phase() -> PersistentVolumeClaim | None:
-        found = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
-        return found if found.status.phase == "Bound" else None
+        claim = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
+        return claim if claim.status.phase == "Bound" else None
 
     await eventually(with_phase)
     wanted = {"spec": {"volumeAttributesClassName": "silver"}}
@@ -38,8 +38,8 @@ async def test_a_claim_waits_for_its_class_and_its_volume_follows_it(run: Run) -
     await client.create(VOLUME_ATTRIBUTES_CLASSES, silver)
 
     async def modified() -> PersistentVolumeClaim | None:
-        found = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
-        return found if found.status.current_volume_attributes_class_name == "silver" else None
+        claim = await client.get(PERSISTENT_VOLUME_CLAIMS, "a", "default")
+        return claim if claim.status.current_volume_attributes_class_name == "silver" else None
 
     found = await eventually(modified)
     assert found is not None

@@ -182,8 +182,8 @@ async def test_one_connection_carries_many_requests_at_once(origin: Origin, ask:
         await peer.answer_all()
 
     origin.scripts = [script]
-    found = await asyncio.gather(*(ask() for _ in range(50)))
-    assert found == [b"%d" % stream_id for stream_id in range(1, 100, 2)]
+    results = await asyncio.gather(*(ask() for _ in range(50)))
+    assert results == [b"%d" % stream_id for stream_id in range(1, 100, 2)]
     assert len(origin.peers) == 1
     assert origin.peers[0].fields == [
         (":authority", "localhost"),
@@ -422,8 +422,8 @@ async def test_a_server_that_hangs_up_each_time_is_not_asked_for_ever(origin: Or
         await peer.request()
 
     origin.scripts = [script]
-    found = await asyncio.gather(*(ask("POST", whole=b"x", again=True) for _ in range(10)), return_exceptions=True)
-    assert {str(each) for each in found} == {"unexpected EOF"}
+    results = await asyncio.gather(*(ask("POST", whole=b"x", again=True) for _ in range(10)), return_exceptions=True)
+    assert {str(each) for each in results} == {"unexpected EOF"}
     assert len(origin.peers) <= 11
 
 

@@ -53,8 +53,8 @@ class Cluster:
 
     async def owner(self, address: str) -> str | None:
         """Return the service that owns an address, None if there is none."""
-        found = await self.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", address)
-        return None if found is None else found.spec.parent_ref.name
+        cached = await self.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", address)
+        return None if cached is None else cached.spec.parent_ref.name
 
     async def run_repair(self, *, later: int = 0) -> list[tuple[str, str]]:
         """Run the repair, and return the reasons and objects of all Events so far."""
@@ -80,8 +80,8 @@ async def test_an_address_whose_object_is_gone_gets_one(cluster: Cluster) -> Non
     await cluster.delete_address("10.0.0.9")
     assert await cluster.run_repair() == [("ClusterIPNotAllocated", "web")]
     assert await cluster.owner("10.0.0.9") == "web"
-    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
-    assert found.metadata.labels == ALLOCATED
+    cached = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
+    assert cached.metadata.labels == ALLOCATED
 
 
 async def test_what_is_in_order_is_left_alone(cluster: Cluster) -> None:
@@ -150,8 +150,8 @@ async def test_labels_that_were_changed_are_put_right(cluster: Cluster) -> None:
     await cluster.delete_address("10.0.0.9")
     await cluster.address("10.0.0.9", "web", labels={"ipaddress.kubernetes.io/ip-family": "IPv6"})
     assert await cluster.run_repair() == []
-    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
-    assert found.metadata.labels == ALLOCATED
+    cached = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
+    assert cached.metadata.labels == ALLOCATED
 
 
 async def test_an_address_of_two_services_stays_with_the_one_it_names(cluster: Cluster) -> None:

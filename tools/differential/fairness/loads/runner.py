@@ -121,14 +121,14 @@ async def _wave(
             play = Play(script, case.name, side.requests, side.gate)
             side.plays[case.name] = play.came
             plays.append(play.play(begins + case.slot * _STAGGER))
-    found = await asyncio.gather(*plays)
+    results = await asyncio.gather(*plays)
     await asyncio.sleep(0.3)
     texts = [side.client.ask("GET", "/metrics").body for side in sides]
     different = {}
     for index, case in enumerate(wanted):
         script, expected = scripts[case.number]
         counted = [_counted(case, text, attempts=script.is_patient) for text in texts]
-        lines = list(_differences(found[2 * index], found[2 * index + 1], expected, counted))
+        lines = list(_differences(results[2 * index], results[2 * index + 1], expected, counted))
         if lines:
             different[case.number] = [f"   {script}", *lines]
     for side in sides:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -28,6 +27,7 @@ from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true
+from steersman.work import simulated_time
 
 LONGEST_UNMOUNT: Final = 360.0
 """Seconds after which a volume is detached by force from an unhealthy node that still reports it in use."""
@@ -198,7 +198,7 @@ class AttachDetach(Controller[Key]):
 
     def _should_report(self, attachment: VolumeAttachment, why: str) -> bool:
         """Return True if an outcome is to be reported. A lasting failure is reported again after growing pauses."""
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         name = attachment.metadata.name
         outcome = self._outcome.get(name)
         if outcome is None or outcome.why != why:
@@ -216,7 +216,7 @@ class AttachDetach(Controller[Key]):
         name, node_name = attachment.metadata.name, attachment.spec.node_name
         if attachment.metadata.deletion_timestamp:
             return
-        now = asyncio.get_running_loop().time()
+        now = simulated_time.time()
         since = self._leaving.setdefault(name, now)
         node = self._objects.nodes.get("", node_name)
         gone = node is None or any(each.key == OUT_OF_SERVICE for each in node.spec.taints)

@@ -63,14 +63,14 @@ class AttachmentInformers:
         claim = self.claims.get(ref.namespace, ref.name)
         if claim is None or claim.status.phase != "Bound" or claim.metadata.uid != ref.uid:
             return {}
-        found: dict[str, list[Pod]] = {}
+        nodes: dict[str, list[Pod]] = {}
         if claim.spec.volume_name != volume.metadata.name:
-            return found
+            return nodes
         for pod in pods_of_claim(self.pods, key_of(claim)):
             node = self.nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
             if node is not None and CONTROLLER_ATTACHES in node.metadata.annotations and not is_terminated(pod):
-                found.setdefault(node.metadata.name, []).append(pod)
-        return found
+                nodes.setdefault(node.metadata.name, []).append(pod)
+        return nodes
 
 
 def volume_of(attachment: VolumeAttachment) -> str:

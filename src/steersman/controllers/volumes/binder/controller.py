@@ -101,7 +101,7 @@ class PersistentVolumeBinder(Controller[Key]):
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            resync = Periodic(f"{self.name}: resync", self._resync, RESYNC)
+            resync = Periodic(f"{self.name}: resync", self._resync, RESYNC, is_simulated=True)
             group.create_task(resync.run(), name=f"{self.name}: resync")
             group.create_task(super().run(), name=self.name)
 

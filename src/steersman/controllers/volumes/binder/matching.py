@@ -97,9 +97,9 @@ class Available:
                     return self._volumes[sizes[first][1]]
                 continue
             for _, name in sizes[first:]:
-                found = self._volumes.get(name)  # it may be gone, as other tasks run in between
-                if found is not None and _is_free(found) and selector.matches(found.metadata.labels):
-                    return found
+                candidate = self._volumes.get(name)  # it may be gone, as other tasks run in between
+                if candidate is not None and _is_free(candidate) and selector.matches(candidate.metadata.labels):
+                    return candidate
                 await time_slice.pause_if_over()
         return None
 

@@ -236,7 +236,7 @@ def _read_entry(
 
     As in upstream's code, wire types are not checked.
     """
-    key, found = "", _ABSENT
+    key, entry = "", _ABSENT
     length = data[pos + 1] if pos < end and data[pos] == 0x0A else 128
     middle = pos + 2 + length
     if length < 128 and middle + 1 < end and data[middle] == 0x12 and data[middle + 1] == end - middle - 2:
@@ -260,13 +260,13 @@ def _read_entry(
         if tag >> 3 == 1:
             key = read_text(data[pos:stop])
         elif value.kind == STRING:
-            found = read_text(data[pos:stop])
+            entry = read_text(data[pos:stop])
         else:
-            found = _read_value(value.kind, value.element, data, pos, stop, depth, budget)
+            entry = _read_value(value.kind, value.element, data, pos, stop, depth, budget)
         pos = stop
     if pos > end:
         raise DecodeError(_END)
-    entries[key] = _zero(value) if found is _ABSENT else found
+    entries[key] = _zero(value) if entry is _ABSENT else entry
 
 
 _ABSENT: Final[Any] = object()
@@ -312,17 +312,17 @@ def _read_schema_or(kind: int, schema: Message, data: bytes, pos: int, end: int,
         return schema.cls(**_read(schema, body, 0, len(body), depth + 1, budget, {}))
 
     if kind == SCHEMA_OR_BOOL:
-        found = _fields(data, pos, end, {1: ("Allows", 0), 2: ("Schema", 2)}, "JSONSchemaPropsOrBool")
-        return read(found[2][-1]) if 2 in found else _last(found, 1, 0) != 0
+        fields = _fields(data, pos, end, {1: ("Allows", 0), 2: ("Schema", 2)}, "JSONSchemaPropsOrBool")
+        return read(fields[2][-1]) if 2 in fields else _last(fields, 1, 0) != 0
     if kind == SCHEMA_OR_ARRAY:
-        found = _fields(data, pos, end, {1: ("Schema", 2), 2: ("JSONSchemas", 2)}, "JSONSchemaPropsOrArray")
-        if 2 in found:
-            return [read(body) for body in found[2]]
+        fields = _fields(data, pos, end, {1: ("Schema", 2), 2: ("JSONSchemas", 2)}, "JSONSchemaPropsOrArray")
+        if 2 in fields:
+            return [read(body) for body in fields[2]]
     else:
-        found = _fields(data, pos, end, {1: ("Schema", 2), 2: ("Property", 2)}, "JSONSchemaPropsOrStringArray")
-        if 2 in found:
-            return [read_text(item) for item in found[2]]
-    return read(found[1][-1]) if 1 in found else None
+        fields = _fields(data, pos, end, {1: ("Schema", 2), 2: ("Property", 2)}, "JSONSchemaPropsOrStringArray")
+        if 2 in fields:
+            return [read_text(item) for item in fields[2]]
+    return read(fields[1][-1]) if 1 in fields else None
 
 
 def _fields(data: bytes, pos: int, end: int, known: dict[int, tuple[str, int]], name: str) -> dict[int, list[Any]]:
@@ -330,7 +330,7 @@ def _fields(data: bytes, pos: int, end: int, known: dict[int, tuple[str, int]], 
 
     `known` has the Go name and wire type (0 or 2) of each field.
     """
-    found: dict[int, list[Any]] = {}
+    fields: dict[int, list[Any]] = {}
     while pos < end:
         key, pos = _long_varint(data, pos)
         number, wire_type = key >> 3, key & 7
@@ -339,16 +339,16 @@ def _fields(data: bytes, pos: int, end: int, known: dict[int, tuple[str, int]], 
             continue
         if wire_type == 0:
             value, pos = _long_varint(data, pos)
-            found.setdefault(number, []).append(value)
+            fields.setdefault(number, []).append(value)
         else:
             length, pos = _length(data, pos)
             if pos + length > end:
                 raise DecodeError(_END)
-            found.setdefault(number, []).append(data[pos : pos + length])
+            fields.setdefault(number, []).append(data[pos : pos + length])
             pos += length
     if pos > end:
         raise DecodeError(_END)
-    return found
+    return fields
 
 
 def _last(found: dict[int, list[Any]], number: int, default: Any) -> Any:
@@ -410,9 +410,9 @@ def _micro_time(data: bytes) -> str | None:
     """Return the text of a MicroTime from its Timestamp message, in microseconds; None if it is empty."""
     if not data:
         return None
-    found = small_fields(data, _TIMESTAMP, "Timestamp")
-    nanos = _signed(INT32, _last(found, 2, 0))
-    return _moment(_signed(INT64, _last(found, 1, 0)), "%Y-%m-%dT%H:%M:%S.%fZ", int(nanos / 1000))
+    fields = small_fields(data, _TIMESTAMP, "Timestamp")
+    nanos = _signed(INT32, _last(fields, 2, 0))
+    return _moment(_signed(INT64, _last(fields, 1, 0)), "%Y-%m-%dT%H:%M:%S.%fZ", int(nanos / 1000))
 
 
 def _moment(seconds: int, layout: str, micros: int) -> str | None:
@@ -441,13 +441,13 @@ def _quantity(data: bytes) -> str:
 @lru_cache(maxsize=1024)
 def _int_or_string(data: bytes) -> int | str:
     known = {1: ("Type", 0), 2: ("IntVal", 0), 3: ("StrVal", 2)}
-    found = small_fields(data, known, "IntOrString")
-    kind = _signed(INT64, _last(found, 1, 0))
+    fields = small_fields(data, known, "IntOrString")
+    kind = _signed(INT64, _last(fields, 1, 0))
     if kind == 1:
-        return read_text(_last(found, 3, b""))
+        return read_text(_last(fields, 3, b""))
     if kind:
         raise DecodeError("json: error calling MarshalJSON for type intstr.IntOrString: impossible IntOrString.Type")
-    return _signed(INT32, _last(found, 2, 0))
+    return _signed(INT32, _last(fields, 2, 0))
 
 
 def read_text(data: bytes) -> str:

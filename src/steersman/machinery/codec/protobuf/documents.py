@@ -133,9 +133,9 @@ def decode_object(cls: type[T], data: bytes) -> T:
 
     Raises DecodeError, NotMarshalableError.
     """
-    found = decode_envelope(data)
-    obj: Any = decode(cls, found.raw)
-    obj.kind, obj.api_version = found.kind, found.api_version
+    envelope = decode_envelope(data)
+    obj: Any = decode(cls, envelope.raw)
+    obj.kind, obj.api_version = envelope.kind, envelope.api_version
     return cast("T", obj)
 
 
@@ -148,14 +148,14 @@ def decode_envelope(data: bytes) -> Envelope:
         raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{expected}]")
     if len(data) == len(PREFIX):
         raise DecodeError("empty body")
-    found = small_fields(data[len(PREFIX) :], _UNKNOWN, "Unknown")
-    type_meta = small_fields(b"".join(found.get(1, ())), _TYPE_META, "TypeMeta")
+    fields = small_fields(data[len(PREFIX) :], _UNKNOWN, "Unknown")
+    type_meta = small_fields(b"".join(fields.get(1, ())), _TYPE_META, "TypeMeta")
     return Envelope(
         api_version=_last_text(type_meta, 1),
         kind=_last_text(type_meta, 2),
-        raw=found[2][-1] if 2 in found else b"",
-        content_encoding=_last_text(found, 3),
-        content_type=_last_text(found, 4),
+        raw=fields[2][-1] if 2 in fields else b"",
+        content_encoding=_last_text(fields, 3),
+        content_type=_last_text(fields, 4),
     )
 
 

@@ -25,8 +25,8 @@ Items = list[tuple[Hashable, Any]]
 
 def wrong_type(wanted: str, value: Any) -> StatusError:
     """Return a 500 for a value whose type differs from the one that a directive or its list needs."""
-    found = go_type(value)
-    return errors.plain_internal(f"expected a {wanted}, but received a {'%!s(<nil>)' if value is None else found}")
+    type_name = go_type(value)
+    return errors.plain_internal(f"expected a {wanted}, but received a {'%!s(<nil>)' if value is None else type_name}")
 
 
 def no_merge_key(item: dict[str, Any], key: str) -> StatusError:
@@ -137,15 +137,15 @@ def parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[Items, Items]
     limit = len(by)
     if key:
         limit = next((index for index, item in enumerate(by) if item.__class__ is not dict), limit)
-        wanted = {identity_in_order(item[key]) for item in by[:limit] if key in item}
-        found = [(merge_key_of(item, key), item) for item in items]
+        identities = {identity_in_order(item[key]) for item in by[:limit] if key in item}
+        keyed = [(merge_key_of(item, key), item) for item in items]
     else:
-        wanted = {identity(item) for item in by}
-        found = [(identity(item), item) for item in items]
-    others = [pair for pair in found if pair[0] not in wanted]
+        identities = {identity(item) for item in by}
+        keyed = [(identity(item), item) for item in items]
+    others = [pair for pair in keyed if pair[0] not in identities]
     if others and limit < len(by):
         raise errors.plain_internal(f"value for key {limit} is not a map")
-    return ([pair for pair in found if pair[0] in wanted] if len(others) < len(found) else []), others
+    return ([pair for pair in keyed if pair[0] in identities] if len(others) < len(keyed) else []), others
 
 
 def in_order(
@@ -198,12 +198,12 @@ def _sorted(items: Items, places: Places) -> Items:
 
     As in Go's insertion sort, an item without a place counts as smaller than any item with which it is compared.
     """
-    found = [places.get(token, -1) for token, _ in items]
-    if len(items) > _EXACT_UP_TO or min(found) >= 0:
-        if all(found[at] <= found[at + 1] for at in range(len(found) - 1)):
+    positions = [places.get(token, -1) for token, _ in items]
+    if len(items) > _EXACT_UP_TO or min(positions) >= 0:
+        if all(positions[at] <= positions[at + 1] for at in range(len(positions) - 1)):
             return items
-        return [items[at] for at in sorted(range(len(items)), key=found.__getitem__)]
-    placed = list(zip(found, items, strict=True))
+        return [items[at] for at in sorted(range(len(items)), key=positions.__getitem__)]
+    placed = list(zip(positions, items, strict=True))
     for start in range(1, len(placed)):
         at = start
         while at > 0 and (min(placed[at][0], placed[at - 1][0]) < 0 or placed[at][0] < placed[at - 1][0]):

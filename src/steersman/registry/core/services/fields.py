@@ -76,17 +76,17 @@ def distinct_ports_of(service: Service) -> list[int]:
 
     A port that several protocols share is listed once; a port that one protocol has twice is listed twice.
     """
-    found: list[int] = []
+    distinct_ports: list[int] = []
     protocols: dict[int, set[str]] = {}
     for port in service.spec.ports:
         known = protocols.setdefault(port.node_port, set())
         if port.node_port and (not known or port.protocol in known):
-            found.append(port.node_port)
+            distinct_ports.append(port.node_port)
         known.add(port.protocol)
     health_check = service.spec.health_check_node_port
     if health_check and "TCP" in protocols.get(health_check, {"TCP"}):
-        found.append(health_check)
-    return found
+        distinct_ports.append(health_check)
+    return distinct_ports
 
 
 def same_cluster_ips(old: Service, new: Service) -> bool:

@@ -118,19 +118,19 @@ class ServiceIPRepair:
         """Check one address of a service and its object."""
         metadata = service.metadata
         addresses = self._objects(GROUP, "ipaddresses")
-        found: IPAddress | None = await addresses.get_cached("", address)
-        if found is None or not _is_for(found, service):
+        cached: IPAddress | None = await addresses.get_cached("", address)
+        if cached is None or not _is_for(cached, service):
             await self._wait_until_current()  # the object is written before its service, but may become visible later
             now: Service | None = await self._objects("", "services").get_cached(metadata.namespace, metadata.name)
             if now is None or address not in now.spec.cluster_ips:
                 return
-            found = await addresses.get_cached("", address)
-        if found is None:
+            cached = await addresses.get_cached("", address)
+        if cached is None:
             note = f"Cluster IP {shown} is not allocated; repairing"
             await self._report(service, "ClusterIPNotAllocated", "ClusterIPAllocation", note)
             await self._cluster_ips.create_address(metadata.namespace, metadata.name, ip_address(address))
             return
-        parent = found.spec.parent_ref
+        parent = cached.spec.parent_ref
         wrong = parent is None or parent.group != "" or parent.resource != "services"
         if not wrong and parent is not None and (parent.namespace, parent.name) != (metadata.namespace, metadata.name):
             other: Service | None = await self._objects("", "services").get_cached(parent.namespace, parent.name)
@@ -143,7 +143,7 @@ class ServiceIPRepair:
             whose = f"the ClusterIP {shown} for Service {metadata.namespace}/{metadata.name}"
             note = f"{whose} has a wrong reference; repairing"
             await self._report(service, "ClusterIPNotAllocated", "ClusterIPAllocation", note)
-        labels = found.metadata.labels
+        labels = cached.metadata.labels
         family = f"IPv{6 if ':' in address else 4}"
         if wrong or labels.get(MANAGED_BY_LABEL) != ALLOCATOR or labels.get(FAMILY_LABEL) != family:
             await self._cluster_ips.release(address)

@@ -34,6 +34,7 @@ from steersman.machinery.validation.object_meta import (
     validate_service_account_name,
 )
 from steersman.machinery.validation.selectors import validate_labels
+from steersman.registry.pod_template.known_specs import unless_passed
 from steersman.registry.pod_template.validation.containers import (
     PodScope,
     validate_containers,
@@ -165,7 +166,19 @@ def _validate_annotated_tolerations(text: str, path: Path, options: PodValidatio
 def validate_pod_spec(
     spec: core.PodSpec, metadata: ObjectMeta | None, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    """Validate a pod spec; `metadata` is the pod's, None for a template."""
+    """Validate a pod spec; `metadata` is the pod's, None for a template.
+
+    A spec that was valid before is not validated again, unless its errors depend on the metadata.
+    """
+    errors = _validate_spec(spec, metadata, path, options)
+    if spec.resource_claims or any(volume.ephemeral is not None for volume in spec.volumes):
+        return errors
+    return unless_passed(spec, options, errors)
+
+
+def _validate_spec(
+    spec: core.PodSpec, metadata: ObjectMeta | None, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
     if spec.termination_grace_period_seconds is None:
         yield required(path / "terminationGracePeriodSeconds")
     volumes: Volumes = {}

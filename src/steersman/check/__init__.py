@@ -1,0 +1,1 @@
+"""Checks of manifests: what an API server would say to them, without a cluster."""

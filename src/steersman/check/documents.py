@@ -1,0 +1,238 @@
+"""Documents to check: objects in files, in folders, and in what Helm and kustomize make of theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.check.finding import Finding, Level, Rule, Subject
+from steersman.machinery.codec.yaml import YAMLError, located_documents
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.net.ascii import is_digits
+
+MOST_BYTES: Final = 64 << 20
+"""Most bytes of one file, or of one tool's output."""
+MOST_FILES: Final = 100_000
+"""Most files and folders in a folder."""
+_MOST_VALUES: Final = 8_000_000
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_CHART: Final = "Chart.yaml"
+_TOOL_SECONDS: Final = 120.0
+_STDIN: Final = "-"
+_SPACE: Final = " \t\r\n"
+
+
+class InputError(ValueError):
+    """The error for a path that cannot be checked; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Text with documents: a file, standard input, or the output of a tool."""
+
+    name: str
+    data: bytes
+    is_named: bool = True
+    """True if the user has named it, False for a file of a folder, which may be something else than manifests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An object, with its place: the number of the document in its source, and the path to it in a List."""
+
+    plain: dict[str, Any]
+    source: Source
+    line: int
+    number: int = 0
+    path: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    """Messages about keys that are given twice."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object."""
+        return str(self.plain["kind"])
+
+    @property
+    def api_version(self) -> str:
+        """Group and version of the object's kind."""
+        return str(self.plain["apiVersion"])
+
+    @property
+    def group(self) -> str:
+        """Group of the object's kind, "" for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Metadata of the object, empty if it has none or malformed ones."""
+        return mapping(self.plain.get("metadata"))
+
+    @property
+    def name(self) -> str:
+        """Name of the object, or the beginning of the one that the server will generate."""
+        return text(self.metadata.get("name")) or text(self.metadata.get("generateName"))
+
+    @property
+    def namespace(self) -> str:
+        """Namespace that the object names, "" if it names none."""
+        return text(self.metadata.get("namespace"))
+
+    def subject(self, namespace: str | None = None) -> Subject:
+        """Return the object for reports; `namespace` is the one it goes to."""
+        place = self.namespace if namespace is None else namespace
+        return Subject(self.kind, self.name, place, self.api_version)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return a JSON object, empty for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    """Return a JSON list, empty for any other value."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """Return a JSON string, empty for any other value."""
+    return value if isinstance(value, str) else ""
+
+
+def read(paths: Iterable[str]) -> tuple[list[Document], list[Finding]]:
+    """Return the objects of files and folders, `-` for standard input, and findings about unreadable documents.
+
+    Of a folder with a chart or a kustomization the output of `helm template` or `kustomize build` is read. Raises
+    InputError for a path that does not exist or is too large, and for tools that are missing or fail.
+    """
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    for path in paths:
+        for source in _sources(path):
+            _read_source(source, documents, findings)
+    return documents, findings
+
+
+def _sources(path: str) -> Iterator[Source]:
+    if path == _STDIN:
+        yield Source("stdin", _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "stdin"))
+        return
+    place = Path(path)
+    if not place.is_dir():
+        yield _file(place)
+        return
+    if (place / _CHART).is_file():
+        yield _output(place, "helm", "template", place.name if place.name else "release", str(place))
+        return
+    if any((place / each).is_file() for each in _KUSTOMIZATIONS):
+        tool = ("kustomize", "build") if shutil.which("kustomize") else ("kubectl", "kustomize")
+        yield _output(place, *tool, str(place))
+        return
+    seen = 0
+    for folder, folders, names in os.walk(place):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for name in sorted(names):
+            seen += 1
+            if seen > MOST_FILES:
+                raise InputError(f"{place} has more than {MOST_FILES} files")
+            if Path(name).suffix in _SUFFIXES:
+                yield _file(Path(folder) / name, is_named=False)
+
+
+def _file(path: Path, *, is_named: bool = True) -> Source:
+    try:
+        if not path.exists():
+            raise InputError(f"{path} does not exist")
+        with path.open("rb") as file:
+            return Source(str(path), _bounded(file.read(MOST_BYTES + 1), str(path)), is_named)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _bounded(data: bytes, name: str) -> bytes:
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{name}: a file may have at most {MOST_BYTES >> 20} MiB")
+    return data
+
+
+def _output(place: Path, *command: str) -> Source:
+    program = shutil.which(command[0])
+    if program is None:
+        raise InputError(
+            f"{place} is for {command[0]}, which is not installed: pipe its output into `steersman check -`"
+        )
+    shown = " ".join(command)
+    try:
+        done = subprocess.run([program, *command[1:]], capture_output=True, timeout=_TOOL_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"{shown}: {error}") from None
+    if done.returncode:
+        raise InputError(f"{shown}: {trim_space(done.stderr.decode(errors='replace')[:2000])}")
+    return Source(f"{place} ({command[0]})", _bounded(done.stdout, shown))
+
+
+def _read_source(source: Source, documents: list[Document], findings: list[Finding]) -> None:
+    number = line = 0
+    try:
+        for number, (value, line, repeated) in enumerate(_values(source)):
+            if value is not None:
+                _add(Document({}, source, line, number, (), repeated), value, documents, findings)
+    except (YAMLError, ValueError) as error:
+        findings.append(_unreadable(source, _line_of(str(error)) or line + 1, str(error)))
+
+
+def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
+    """Yield the values of a source's documents, each with its line and messages about repeated keys."""
+    if source.data[:100].lstrip(_SPACE.encode())[:1] != b"{":
+        yield from located_documents(source.data, most_values=_MOST_VALUES)
+        return
+    if is_too_deep(source.data):
+        raise YAMLError("exceeded max depth")
+    content = source.data.decode()  # as kubectl: JSON documents may follow each other
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    position, length = 0, len(content)
+    line, counted = 1, 0
+    while position < length:
+        if content[position] in _SPACE:
+            position += 1
+            continue
+        line, counted = line + content.count("\n", counted, position), position
+        value, position = decoder.raw_decode(content, position)
+        yield value, line, []
+
+
+def _refuse(name: str) -> Any:
+    raise YAMLError(f"{name} is no number of JSON")
+
+
+def _add(place: Document, value: Any, documents: list[Document], findings: list[Finding]) -> None:
+    if not isinstance(value, dict) or not text(value.get("kind")) or not text(value.get("apiVersion")):
+        if place.source.is_named:
+            findings.append(_unreadable(place.source, place.line, "the document has no kind and apiVersion"))
+        return
+    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
+        for index, each in enumerate(value["items"]):
+            inner = Document({}, place.source, place.line, place.number, (*place.path, "items", str(index)))
+            _add(inner, each, documents, findings)
+        return
+    documents.append(Document(value, place.source, place.line, place.number, place.path, place.problems))
+
+
+def _unreadable(source: Source, line: int, message: str) -> Finding:
+    return Finding(Level.ERROR, Rule.UNREADABLE, message, source.name, line, object=Subject())
+
+
+def _line_of(message: str) -> int:
+    """Return the line that a parser's message begins with, 0 without one."""
+    begin, _, rest = message.partition(" ")
+    number = rest[:9].split(":")[0].split(",")[0]
+    return int(number) if begin == "line" and is_digits(number) else 0

@@ -1,0 +1,56 @@
+"""Installation of CustomResourceDefinitions that a cluster has from the start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.errors import is_not_found
+from steersman.machinery.errors.status import StatusError
+
+_DEFINITIONS: Final[APIResource[dict[str, Any]]] = APIResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict, namespaced=False
+)
+_AGAIN: Final = 0.01
+"""Seconds between two checks if the objects are served."""
+PATIENCE: Final = 10.0
+"""Seconds until which the objects must be served."""
+
+
+class NotServed(Exception):
+    """The definitions are there, and their objects are not served."""
+
+
+async def install(client: Client, definitions: Sequence[dict[str, Any]]) -> None:
+    """Apply definitions of one version each, and return once their objects are served.
+
+    Raises StatusError, Unreachable; NotServed if another definition has the names, for example.
+    """
+    await asyncio.gather(*(client.apply(_DEFINITIONS, each["metadata"]["name"], "", each) for each in definitions))
+    try:
+        async with asyncio.timeout(PATIENCE):
+            for each in definitions:
+                while True:
+                    if await _is_served(client, _resource(each["spec"])):
+                        break
+                    await asyncio.sleep(_AGAIN)
+    except TimeoutError:
+        raise NotServed(f"{each['metadata']['name']} is not served after {PATIENCE:.0f} s") from None
+
+
+def _resource(spec: dict[str, Any]) -> APIResource[Any]:
+    names = spec["names"]
+    return APIResource(spec["group"], spec["versions"][0]["name"], names["plural"], names["kind"], dict)
+
+
+async def _is_served(client: Client, resource: APIResource[Any]) -> bool:
+    try:
+        await client.list(resource, limit=1)
+    except StatusError as error:
+        if not is_not_found(error):
+            raise
+        return False
+    return True

@@ -1,0 +1,118 @@
+"""Injection of faults into requests, right before their handlers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from steersman.endpoints.filters.faulty_watch import FaultyWatch
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import error_response
+from steersman.faults.fault import Fault, Met, Status, usual_reason
+from steersman.faults.fault_set import FaultSet
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
+from steersman.net.connection import is_pulled, is_pushed
+from steersman.net.message import Response
+from steersman.tracing.trace import step
+
+ANNOTATION: Final = "simulation.steersman.dev/fault"
+"""Audit annotation with the name of the fault that hit a request."""
+RESOURCE: Final = ("simulation.steersman.dev", "faults")
+"""Group and plural of Fault objects, which no fault hits: otherwise nobody could remove it."""
+_LONGEST_AGENT: Final = 1024
+_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+class ConnectionCut(asyncio.CancelledError):
+    """Ends a request as the departure of its client does: the connection is cut off without an answer."""
+
+
+def with_faults(faults: FaultSet) -> Filter:
+    """Return a filter that lets active faults happen to the requests that they hit."""
+
+    async def faulty(request: Request, next_: Handler) -> Response:
+        if not faults.active:
+            return await next_(request)
+        fault = _choose(faults, request)
+        return await (next_(request) if fault is None else _inject(fault, request, next_))
+
+    return faulty
+
+
+def _choose(faults: FaultSet, request: Request) -> Fault | None:
+    action = request.info.action
+    if not request.info.resource_request or (action.group, action.resource) == RESOURCE:
+        return None
+    agent = request.headers.get("user-agent", "")[:_LONGEST_AGENT]
+    user = request.user
+    return faults.choose(Met(action, user.name, user.groups, agent))
+
+
+async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:
+    """Let a fault happen to a request. Raises ConnectionCut."""
+    effect = fault.spec.effect
+    if request.audit is not None:
+        request.audit.annotate(ANNOTATION, fault.name)
+    with step("Injected fault", fault=fault.name):
+        if fault.before:
+            await asyncio.sleep(fault.before)
+        if effect.cut:
+            raise ConnectionCut
+        if effect.status is not None:
+            return error_response(request, status_error(effect.status, request.info.action))
+        response = await next_(request)
+        if fault.after:
+            await asyncio.sleep(fault.after)
+        if effect.lose_answer:
+            await _abandon(response)
+            raise ConnectionCut
+    body: Any = response.body
+    if fault.affects_watches and request.info.action.verb == "watch" and is_pushed(body):
+        response.body = FaultyWatch(fault, body)
+    return response
+
+
+async def _abandon(response: Response) -> None:
+    """Release a response that nobody gets."""
+    body: Any = response.body
+    if is_pushed(body):
+        body.closed()
+    elif is_pulled(body):
+        await body.aclose()
+
+
+def status_error(status: Status, action: Action) -> StatusError:
+    """Return the error of a fault, with the usual message of its code where the fault has none."""
+    reason = status.reason or usual_reason(status.code)
+    usual = _usual(status.code, action)
+    message = status.message or usual.message
+    return StatusError(
+        status.code,
+        reason,
+        message,
+        name=action.name,
+        group=action.group,
+        kind=action.resource,
+        retry_after=status.retry_after_seconds,
+    )
+
+
+def _usual(code: int, action: Action) -> StatusError:
+    resource, name = action.group_resource, action.name
+    if code == 409:
+        return errors.conflict(resource, name, _MODIFIED)
+    if code == 404:
+        return errors.not_found(resource, name)
+    if code == 410:
+        return errors.expired("The resourceVersion for the provided watch is too old.")
+    if code == 403:
+        return errors.forbidden(resource, name, "injected fault")
+    if code == 429:
+        return errors.too_many_requests("Too many requests, please try again later.")
+    if code == 503:
+        return errors.service_unavailable("the server is currently unable to handle the request")
+    if code == 504:
+        return errors.server_timeout(resource, action.verb, 0)
+    return StatusError(code, usual_reason(code), f"injected fault: {code}")

@@ -1,0 +1,337 @@
+"""A fault: the requests that it meets, how often, and what happens to them."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from steersman.machinery.identity.action import Action
+from steersman.machinery.suggestions import explain_validation_error
+from steersman.machinery.values.durations import DurationError, parse_duration
+
+MOST_PATTERNS: Final = 64
+"""Patterns of one kind in a fault."""
+MOST_PATTERN: Final = 253
+"""Characters of a pattern."""
+LONGEST: Final = 3600.0
+"""Seconds of a delay at most."""
+_LONGEST_TIME: Final = 365 * 86400.0
+_MOST_TEXT: Final = 1024
+_MOST_COUNT: Final = 10**9
+_KEPT: Final = 10
+"""Last injections that a fault remembers."""
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+"""Usual reasons of status codes."""
+
+
+class InvalidFault(ValueError):
+    """A fault that cannot be injected; the message says why."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Part of a fault."""
+
+
+class Match(_Part, frozen=True):
+    """Requests that a fault meets: those that fit each list that is not empty. `*` in a pattern stands for any text.
+
+    Resources are written as in RBAC rules (`pods`, `pods/status`, `*/scale`), also with their group
+    (`deployments.apps`); `*` stands for all resources and subresources.
+    """
+
+    users: list[str] = []
+    groups: list[str] = []
+    user_agents: list[str] = []
+    verbs: list[str] = []
+    resources: list[str] = []
+    namespaces: list[str] = []
+    names: list[str] = []
+
+
+class When(_Part, frozen=True):
+    """Choice among the requests that match: `skip` of them pass, then up to `times` are hit (0: all).
+
+    With `probability` chance decides, the same way each time for a `seed`. The fault ends after the duration `for_`.
+    """
+
+    skip: int = 0
+    times: int = 0
+    probability: float = 1.0
+    seed: int = 0
+    for_: str = msgspec.field(name="for", default="")
+
+
+class Status(_Part, frozen=True):
+    """Error that a request gets in place of its answer; `reason` and `message` are the usual ones by default."""
+
+    code: int
+    reason: str = ""
+    message: str = ""
+    retry_after_seconds: int = 0
+
+
+class Delay(_Part, frozen=True):
+    """Durations for which a request waits before it is carried out, and its answer afterwards."""
+
+    before: str = ""
+    after: str = ""
+
+
+class WatchEffect(_Part, frozen=True):
+    """Faults of an open watch.
+
+    It is closed after a duration, or after a number of events; with `expire` its last event is the error 410 Expired
+    then. With `delay` events come later, with `hold` none come while the fault lasts, and with `withhold_bookmarks` no
+    bookmarks do.
+    """
+
+    close_after: str = ""
+    close_after_events: int | None = None
+    expire: bool = False
+    delay: str = ""
+    hold: bool = False
+    withhold_bookmarks: bool = False
+
+
+class Effect(_Part, frozen=True):
+    """Effects of a fault on a request.
+
+    `cut` cuts the connection before the request is carried out, `lose_answer` afterwards.
+    """
+
+    status: Status | None = None
+    delay: Delay = Delay()
+    cut: bool = False
+    lose_answer: bool = False
+    watch: WatchEffect = WatchEffect()
+
+
+class FaultSpec(_Part, frozen=True):
+    """Specification of a fault."""
+
+    match: Match = Match()
+    when: When = When()
+    effect: Effect = Effect()
+
+
+def spec_of(plain: Any) -> FaultSpec:
+    """Return the specification in plain data. Raises InvalidFault."""
+    try:
+        spec = msgspec.convert(plain, FaultSpec)
+    except msgspec.ValidationError as error:
+        raise InvalidFault(explain_validation_error(error, FaultSpec)) from None
+    _check(spec)
+    return spec
+
+
+def _check(spec: FaultSpec) -> None:
+    """Raise InvalidFault for a specification that breaks a bound."""
+    for name in Match.__struct_fields__:
+        patterns: list[str] = getattr(spec.match, name)
+        if len(patterns) > MOST_PATTERNS:
+            raise InvalidFault(f"match.{name}: more than {MOST_PATTERNS} patterns")
+        for each in patterns:
+            if len(each) > MOST_PATTERN:
+                raise InvalidFault(f"match.{name}: a pattern has at most {MOST_PATTERN} characters")
+    when, effect = spec.when, spec.effect
+    if not 0 <= when.skip <= _MOST_COUNT or not 0 <= when.times <= _MOST_COUNT:
+        raise InvalidFault(f"when: skip and times are from 0 to {_MOST_COUNT}")
+    if not 0.0 <= when.probability <= 1.0:
+        raise InvalidFault("when.probability: not between 0 and 1")
+    _seconds("when.for", when.for_, _LONGEST_TIME)
+    for name, text in (
+        ("delay.before", effect.delay.before),
+        ("delay.after", effect.delay.after),
+        ("watch.closeAfter", effect.watch.close_after),
+        ("watch.delay", effect.watch.delay),
+    ):
+        _seconds(f"effect.{name}", text, LONGEST)
+    _check_effect(effect)
+
+
+def _check_effect(effect: Effect) -> None:
+    status, watch = effect.status, effect.watch
+    if status is not None:
+        if not 400 <= status.code <= 599:
+            raise InvalidFault("effect.status.code: not between 400 and 599")
+        if not 0 <= status.retry_after_seconds <= LONGEST:
+            raise InvalidFault(f"effect.status.retryAfterSeconds: not between 0 and {LONGEST:.0f}")
+        if max(len(status.message), len(status.reason)) > _MOST_TEXT:
+            raise InvalidFault(f"effect.status: reason and message have at most {_MOST_TEXT} characters")
+    if watch.close_after_events is not None and not 0 <= watch.close_after_events <= _MOST_COUNT:
+        raise InvalidFault(f"effect.watch.closeAfterEvents: not between 0 and {_MOST_COUNT}")
+    if watch.expire and not watch.close_after and watch.close_after_events is None:
+        raise InvalidFault("effect.watch.expire: needs closeAfter or closeAfterEvents")
+    if (status is not None) + effect.cut + effect.lose_answer > 1:
+        raise InvalidFault("effect: only one of status, cut and loseAnswer")
+    if effect == Effect():
+        raise InvalidFault("effect: empty, nothing would happen")
+
+
+def _seconds(name: str, text: str, longest: float) -> float:
+    """Return the seconds of a duration, 0 for "". Raises InvalidFault."""
+    if not text:
+        return 0.0
+    try:
+        seconds = parse_duration(text) / 1e9
+    except DurationError as error:
+        raise InvalidFault(f"{name}: {error}") from None
+    if not 0.0 <= seconds <= longest:
+        raise InvalidFault(f"{name}: not between 0s and {longest:.0f}s")
+    return seconds
+
+
+class Met(NamedTuple):
+    """Facts about a request that faults look at."""
+
+    action: Action
+    user: str
+    groups: Sequence[str]
+    user_agent: str
+
+
+class Injection(msgspec.Struct, frozen=True, rename="camel"):
+    """A request that a fault has hit; `time` is in seconds since 1970."""
+
+    time: float
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+
+
+class Fault:
+    """A fault while it is active, with its counts."""
+
+    def __init__(self, name: str, spec: FaultSpec, now: float) -> None:
+        """`now` is the monotonic time, from which `when.for` counts. Raises InvalidFault."""
+        _check(spec)
+        self.name = name
+        self.spec = spec
+        self.matched = 0
+        self.injected = 0
+        self.last: deque[Injection] = deque(maxlen=_KEPT)
+        effect, when = spec.effect, spec.when
+        self.before = _seconds("", effect.delay.before, LONGEST)
+        self.after = _seconds("", effect.delay.after, LONGEST)
+        self.close_after = _seconds("", effect.watch.close_after, LONGEST) if effect.watch.close_after else None
+        self.watch_delay = _seconds("", effect.watch.delay, LONGEST)
+        self.ends_at = now + _seconds("", when.for_, _LONGEST_TIME) if when.for_ else None
+        self._chance = random.Random(when.seed)
+        self._when_over: list[Callable[[], None]] = []
+        self._is_over = False
+
+    @property
+    def affects_watches(self) -> bool:
+        """True if the fault changes the events of a watch."""
+        return self.spec.effect.watch != WatchEffect()
+
+    @property
+    def is_over(self) -> bool:
+        """True once the fault was removed, or its time has passed."""
+        return self._is_over
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the fault ends; at once if it has ended."""
+        if self._is_over:
+            callback()
+        else:
+            self._when_over.append(callback)
+
+    def end(self) -> None:
+        """End the fault, so that held events go on."""
+        self._is_over = True
+        callbacks, self._when_over = self._when_over, []
+        for each in callbacks:
+            each()
+
+    def hits(self, met: Met, now: float) -> bool:
+        """Return True if the fault is injected into a request, and count it."""
+        if self.ends_at is not None and now >= self.ends_at:
+            return False
+        if not self._matches(met):
+            return False
+        self.matched += 1
+        when = self.spec.when
+        if self.matched <= when.skip or (when.times and self.injected >= when.times):
+            return False
+        if when.probability < 1.0 and self._chance.random() >= when.probability:
+            return False
+        self.injected += 1
+        return True
+
+    def remember(self, met: Met, now: float) -> None:
+        """Keep a request that was hit; `now` is in seconds since 1970."""
+        action = met.action
+        resource = f"{action.resource}/{action.subresource}" if action.subresource else action.resource
+        self.last.append(Injection(now, met.user[:253], action.verb, resource, action.namespace, action.name))
+
+    def _matches(self, met: Met) -> bool:
+        match, action = self.spec.match, met.action
+        return (
+            _fits(match.verbs, action.verb)
+            and _fits(match.namespaces, action.namespace)
+            and _fits(match.names, action.name)
+            and _fits(match.users, met.user)
+            and _fits(match.user_agents, met.user_agent)
+            and (not match.groups or any(_fits(match.groups, each) for each in met.groups))
+            and _fits_resource(match.resources, action)
+        )
+
+
+def _fits(patterns: list[str], text: str) -> bool:
+    return not patterns or any(is_match(each, text) for each in patterns)
+
+
+def _fits_resource(patterns: list[str], action: Action) -> bool:
+    if not patterns:
+        return True
+    full = f"{action.resource}.{action.group}" if action.group else action.resource
+    for each in patterns:
+        if each == "*":
+            return bool(action.resource)
+        resource, _, subresource = each.partition("/")
+        if is_match(subresource, action.subresource) and (
+            is_match(resource, action.resource) or is_match(resource, full)
+        ):
+            return bool(action.resource)
+    return False
+
+
+def is_match(pattern: str, text: str) -> bool:
+    """Return True if a text fits a pattern, in which `*` stands for any text."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == first
+    *middle, last = rest
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for each in middle:
+        found = text.find(each, at, end)
+        if found < 0:
+            return False
+        at = found + len(each)
+    return True
+
+
+def usual_reason(code: int) -> str:
+    """Return the usual reason of a status code."""
+    return _REASONS.get(code, "InternalError" if code >= 500 else "BadRequest")

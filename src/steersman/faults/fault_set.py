@@ -1,0 +1,64 @@
+"""All active faults of a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from steersman.faults.fault import Fault, FaultSpec, InvalidFault, Met
+from steersman.machinery.values.times import monotonic, unix_now
+
+MOST_FAULTS: Final = 1_000
+"""Faults that may be active at once."""
+
+
+class FaultSet:
+    """Active faults, in the order in which they were added: a request gets the first one that hits it."""
+
+    def __init__(self) -> None:
+        self._faults: dict[str, Fault] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.active: tuple[Fault, ...] = ()
+        """Active faults; empty while requests need not be looked at."""
+        self.on_injection: Callable[[Fault], None] | None = None
+        """Callback for each injection, such as to write a status."""
+
+    def add(self, name: str, spec: FaultSpec) -> Fault:
+        """Add a fault, or replace the one of this name, whose counts begin again. Raises InvalidFault."""
+        if name not in self._faults and len(self._faults) >= MOST_FAULTS:
+            raise InvalidFault(f"there are {MOST_FAULTS} faults already")
+        fault = Fault(name, spec, monotonic())
+        self.remove(name)
+        self._faults[name] = fault
+        self.active = tuple(self._faults.values())
+        if fault.ends_at is not None:
+            loop = asyncio.get_running_loop()
+            self._timers[name] = loop.call_later(fault.ends_at - monotonic(), self.remove, name)
+        return fault
+
+    def remove(self, name: str) -> None:
+        """End a fault. Does nothing if there is none of this name."""
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+        fault = self._faults.pop(name, None)
+        if fault is not None:
+            self.active = tuple(self._faults.values())
+            fault.end()
+
+    def clear(self) -> None:
+        """End all faults."""
+        for name in list(self._faults):
+            self.remove(name)
+
+    def choose(self, met: Met) -> Fault | None:
+        """Return the fault that hits a request, None if none does."""
+        now = monotonic()
+        for fault in self.active:
+            if fault.hits(met, now):
+                fault.remember(met, unix_now())
+                if self.on_injection is not None:
+                    self.on_injection(fault)
+                return fault
+        return None

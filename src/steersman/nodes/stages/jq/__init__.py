@@ -1,0 +1,1 @@
+"""Evaluator of jq expressions in bounded time and memory."""

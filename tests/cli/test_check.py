@@ -1,0 +1,59 @@
+"""`steersman check`: its texts and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from steersman.cli import main
+from tests.check.manifests import DEPLOYMENT
+
+
+def test_findings_are_lines_that_editors_understand(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(DEPLOYMENT.replace("replicas: 3", "replicas: -1"))
+    found = CliRunner().invoke(main, ["check", str(file)])
+    assert found.exit_code == 1
+    assert found.output == (
+        f"{file}:6: error: Deployment shop/web: spec.replicas: Invalid value: -1: must be greater than or equal to 0 "
+        "[Invalid]\n1 object: 1 error, 0 warnings\n"
+    )
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("apiVersion: v1\nkind: Endpoints\nmetadata: {name: a}\n")
+
+    def code(*arguments: str) -> int:
+        return CliRunner().invoke(main, ["check", *arguments]).exit_code
+
+    assert code(str(file)) == 0
+    assert code(str(file), "--fail-on", "warning") == 1
+    assert code(str(file), "--fail-on", "warning", "--ignore", "Warning") == 0
+    assert code(str(tmp_path / "nowhere")) == 2
+    for wrong in (
+        ["--as-group", "a"],
+        ["--ignore", "Waring"],
+        ["--kubernetes", "1.20"],
+        ["--old", str(tmp_path / "no")],
+    ):
+        assert code(str(file), *wrong) > 0
+    assert code() > 0
+
+
+def test_texts_of_documents_cannot_control_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "a\\e]0;x\\a\\u202e"}\n')
+    found = CliRunner().invoke(main, ["check", str(file)])
+    assert found.exit_code == 1
+    assert not {"\x1b", "\x07", "\u202e"} & set(found.output)
+    assert "a\\x1b]0;x\\x07\\u202e" in found.output
+
+
+def test_other_forms_go_to_standard_output_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("kind: 3\n")
+    found = CliRunner().invoke(main, ["check", str(file), "-o", "json"])
+    assert (found.exit_code, json.loads(found.output)["errors"]) == (1, 1)
