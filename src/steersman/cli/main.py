@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "fork": "history.fork_command",
     "import": "import_command:import_",
     "record": "record",
+    "replay": "replay",
     "storage": "storage",
     "envtest": "envtest.command",
     "inspect": "inspect",

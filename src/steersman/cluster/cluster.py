@@ -318,6 +318,18 @@ class Cluster:
         assert server is not None
         return Client(InProcessTransport(server.handler, self.plane.token_of(user)), manager)
 
+    def administrator(self) -> Client:
+        """Return a client of the administrator, without a socket."""
+        return self.client(_ADMIN, "steersman")
+
+    def set_speed(self, speed: float) -> None:
+        """Let the clock run at so many simulated seconds in a real one. Raises OutOfRange.
+
+        The cluster must own its process.
+        """
+        assert self._clock is not None
+        self._clock.set_speed(speed)
+
     def client_of_account(self, name: str) -> Client:
         """Return a client of a service account of kube-system, or of the simulated volume driver."""
         if name == SIMULATION:

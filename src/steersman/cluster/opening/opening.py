@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
 def prepare(options: Options, configuration: Configuration) -> Prepared:
     """Return what a cluster is started with. Raises ConfigurationError."""
     notes: list[str] = []
-    if configuration.dump is None:
+    if configuration.dump is None and configuration.begins_with is None:
         note = read_note(options.data_dir) if file_of(options) is not None else None
         if note is None:
             return Prepared(options, configuration, PARTS, notes)
@@ -42,10 +42,14 @@ def prepare(options: Options, configuration: Configuration) -> Prepared:
                 "and open it again"
             )
         return Prepared(*_as_noted(options, configuration, note), PARTS, notes)
-    try:
-        dump = read_dump(configuration.dump)
-    except DumpError as error:
-        raise ConfigurationError(str(error)) from None
+    dump = configuration.begins_with
+    if dump is None:
+        assert configuration.dump is not None
+        try:
+            dump = read_dump(configuration.dump)
+        except DumpError as error:
+            raise ConfigurationError(str(error)) from None
+    configuration = replace(configuration, begins_with=None)  # it is large
     note = Note(service_range=service_range_of(dump.objects), pod_range=str(pod_range_for(dump.objects)))
     return Prepared(*_as_noted(options, configuration, note), parts_with(dump, note, notes), notes)
 
