@@ -67,8 +67,11 @@ def objects_of(published: Published) -> Iterator[Body]:
 
 
 def _name(body: Body) -> str:
+    """Return the name of an object; "" without one, or with a namespace that is no text."""
     metadata = body.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else ""
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("namespace", ""), str):
+        return ""
+    name = metadata.get("name")
     return name if isinstance(name, str) else ""
 
 

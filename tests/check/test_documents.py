@@ -12,7 +12,7 @@ import pytest
 
 from steersman.check import documents
 from steersman.check.documents import InputError, read
-from steersman.check.positions import lines_of, steps_of
+from steersman.machinery.codec.yaml_positions import lines_of, steps_of
 
 TWO = "# first\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\nkind: ConfigMap\napiVersion: v1\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from steersman.check.references import dangling_references
@@ -120,6 +121,24 @@ def test_a_service_alone_is_not_blamed_for_pods_elsewhere(tmp_path: Path) -> Non
     service = OTHERS[: OTHERS.index("---")]
     assert told(tmp_path, service) == []
     assert told(tmp_path, service, DEPLOYMENT) == []
+
+
+def test_selectors_take_time_in_proportion_to_documents(tmp_path: Path) -> None:
+    def seconds(number: int) -> float:
+        texts = []
+        for each in range(number):
+            labels = f"{{app: a{each}, all: same}}"
+            texts.append(f"\napiVersion: v1\nkind: Pod\nmetadata: {{name: a{each}, labels: {labels}}}\n")
+            spec = f"{{selector: {{app: a{each + 1}, all: same}}, ports: [{{targetPort: x}}]}}"
+            texts.append(f"\napiVersion: v1\nkind: Service\nmetadata: {{name: a{each}}}\nspec: {spec}\n")
+        found = documents(tmp_path, *texts)
+        begin = time.process_time()
+        told = list(dangling_references(found, (), "default"))
+        assert len(told) == number
+        return time.process_time() - begin
+
+    seconds(10)
+    assert seconds(2_000) < 16 * max(seconds(500), 0.005)
 
 
 def test_documents_of_any_shape_are_read(tmp_path: Path) -> None:

@@ -235,10 +235,11 @@ _JUDGES = {
     "tracing.py",
     "defined_routes.py",
     "origin.py",
+    "faults.py",
     "subjects.py",
 }
 """Files that may read the path-based members of a request's info: to create it, authorize, count, record or report it,
-to compare it with the route, to queue the request, or to answer without a route.
+to compare it with the route, to queue the request, to let it fail, or to answer without a route.
 """
 
 

@@ -19,6 +19,7 @@ DOCUMENT = Document(ROOT / "docs" / "testing.md")
 GO = Document(ROOT / "docs" / "envtest.md")
 JAVA = Document(ROOT / "docs" / "test-java-rust.md")
 EXAMPLES = [
+    *Document(ROOT / "docs" / "report.md").blocks("python"),
     *DOCUMENT.blocks("python"),
     *("# test_readme.py\n" + each for each in Document(ROOT / "README.md").blocks("python")),
 ]

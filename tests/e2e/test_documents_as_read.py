@@ -258,6 +258,14 @@ def test_the_page_about_ci(reader: Reads) -> None:
     reader(INSTALLS).read(Document(ROOT / "docs" / "test-ci.md"))
 
 
+def test_the_page_about_reports(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "report.md"))
+
+
+def test_the_page_about_faults(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "faults.md"))
+
+
 def test_the_page_about_checks(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "check.md"))
 

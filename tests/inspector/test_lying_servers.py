@@ -80,7 +80,7 @@ SYNCED: Final = {
     "object": {"metadata": {"resourceVersion": "6", "annotations": {"k8s.io/initial-events-end": "true"}}},
 }
 SHARE: Final = 5
-"""Of so many lies one is told in a test, which otherwise takes seconds."""
+"""Number of lies of which a test tells one, as all of them take seconds."""
 ANSWERED: Final = (200, 400, 403, 404, 500, 502)
 
 

@@ -14,12 +14,12 @@ from steersman.check.documents import Document, mapping, sequence, text
 from steersman.check.finding import CheckedObject, Finding, Level, Report, Rule
 from steersman.check.order import in_order
 from steersman.check.pods import Pods, pods_of
-from steersman.check.positions import lines_of, steps_of
 from steersman.check.references import dangling_references
 from steersman.check.server import ADMIN, Answer, JudgingServer, judging_server, path_of
 from steersman.check.verdicts import Verdict, verdicts, without_consequences
 from steersman.client.client import MERGE_PATCH
 from steersman.endpoints.discovery import ServedResource
+from steersman.machinery.codec.yaml_positions import lines_of, steps_of
 from steersman.machinery.patch.merge_patch import merge_patch_of
 
 _RBAC: Final = "rbac.authorization.k8s.io"

@@ -24,6 +24,10 @@ _CLUSTER: Final = frozenset({"ClusterRole", "IngressClass", "StorageClass", "Val
 """Kinds without namespaces that are referred to."""
 
 
+_MOST_COMPARISONS: Final = 2_000_000
+"""Pods that are compared with selectors; selectors beyond are not judged."""
+
+
 class _Reference(Struct, frozen=True):
     """A reference of an object: to an object by its kind and name, from a field."""
 
@@ -47,12 +51,19 @@ class _World:
     def __init__(self, documents: Iterable[Document], namespace: str) -> None:
         self._default = namespace
         self._objects: dict[tuple[str, str, str], Document] = {}
-        self._pods: dict[str, list[_Labelled]] = {}
+        self._pods: dict[tuple[str, str, str], list[_Labelled]] = {}
+        """Pods by namespace and each of their labels."""
+        self._namespaces: set[str] = set()
+        """Namespaces with pods."""
+        self._comparisons_left = _MOST_COMPARISONS
         for each in documents:
             self._objects[each.kind, self._place(each.kind, self.namespace_of(each)), each.name] = each
             pod = _pod_of(each)
             if pod is not None:
-                self._pods.setdefault(self.namespace_of(each), []).append(pod)
+                namespace = self.namespace_of(each)
+                self._namespaces.add(namespace)
+                for key, value in pod.labels.items():
+                    self._pods.setdefault((namespace, key, value), []).append(pod)
 
     def namespace_of(self, document: Document) -> str:
         """Return the namespace of an object."""
@@ -72,11 +83,16 @@ class _World:
         return known or self.find(kind, namespace, name) is not None
 
     def selected(self, namespace: str, labels: Mapping[str, Any]) -> list[_Labelled] | None:
-        """Return the pods of a namespace with labels; None if the documents have no pods in it at all."""
-        pods = self._pods.get(namespace)
-        if pods is None:
+        """Return the pods of a namespace with labels; None if the documents have no pods in it at all, or if too many
+        pods were compared already.
+        """
+        if namespace not in self._namespaces:
             return None
-        return [each for each in pods if labels.items() <= each.labels.items()]
+        near = min((self._pods.get((namespace, key, value), []) for key, value in labels.items()), key=len)
+        self._comparisons_left -= len(near)
+        if self._comparisons_left < 0:
+            return None
+        return [each for each in near if labels.items() <= each.labels.items()]
 
 
 Told = tuple[Document, str, str]

@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "envtest": "envtest.command",
     "inspect": "inspect",
     "check": "check",
+    "report": "report",
     "crd": "crd",
     "completion": "completion",
 }

@@ -47,7 +47,10 @@ async def _answer(clock: ClusterClock, request: Request) -> Response:
             return error_response(request, request_entity_too_large(f"Request entity too large: limit is {_LONGEST}"))
         except BodyAborted as error:
             return error_response(request, bad_request(f"unable to read the request body: {error}"))
-        except (msgspec.DecodeError, DurationError, OutOfRange) as error:
+        except msgspec.DecodeError:
+            fields = ", ".join(ClockChange.__struct_encode_fields__)
+            return error_response(request, bad_request(f"the body is no JSON object with the members {fields}"))
+        except (DurationError, OutOfRange) as error:
             return error_response(request, bad_request(str(error)))
     elif request.method not in ("GET", "HEAD"):
         return error_response(request, method_not_allowed())

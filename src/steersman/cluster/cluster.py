@@ -40,6 +40,7 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.controllers import other_entries, server_entries
 from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
+from steersman.faults.fault_set import FaultSet
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.servers import NodeServers, refuse_connection
@@ -48,7 +49,6 @@ from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
 if TYPE_CHECKING:
-    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.transport import Address as NetworkAddress
     from steersman.net.client.transport import Way
     from steersman.nodes.stages.stage_set import Stages
@@ -104,6 +104,9 @@ class Cluster:
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
         self._controllers = selected(other_entries(given))
+        if faults is None and self._configuration.faults:
+            faults = FaultSet()
+        self._faults = faults
         self.plane = ControlPlane(
             replace(options, controllers=server_entries(given)),
             nearby=self._way,
@@ -121,6 +124,8 @@ class Cluster:
         record = _not_recorded if self._clock_file is None else self._clock_file.write
         self._clock = ClusterClock(partial(self.settle, _REACTION), record) if owns_process else None
         self._has_kwok = False
+        self._fault_objects: FaultSet | None = None
+        """Faults that follow Fault objects; None if these are not served."""
         self._running = AsyncExitStack()
 
     def _way(self, address: NetworkAddress) -> Way | None:
@@ -176,6 +181,8 @@ class Cluster:
             await self._create_pools()
         if self._configuration.kwok:
             await self._install_kwok()
+        if self._faults is not None and self._configuration.faults:
+            await self._install_faults(self._faults)
         await self._start_components()
         if self._configuration.schedules:
             load, usages = self._configuration.simulated_load, self._servers.containers.usages
@@ -221,6 +228,17 @@ class Cluster:
             return
         self._has_kwok = True
 
+    async def _install_faults(self, faults: FaultSet) -> None:
+        """Install the definition of Faults. What users have stored may prevent them, but not the start."""
+        from steersman.cluster.fault_objects.definition import definition
+
+        try:
+            await install_definitions(self.client(_ADMIN, "steersman"), [definition()])
+        except (StatusError, NotServed) as error:
+            logger.error("there are no Faults: %s", error)
+            return
+        self._fault_objects = faults
+
     async def _start_components(self) -> None:
         controllers = self._controllers
         if self._configuration.schedules:
@@ -235,6 +253,7 @@ class Cluster:
             schedules=self._configuration.schedules,
             pools=self._has_pools,
             stage_objects=self._has_kwok,
+            faults=self._fault_objects,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):
@@ -270,12 +289,13 @@ class Cluster:
         loop = asyncio.get_running_loop()
         until = loop.time() + patience
         quiet, seen = 0, -1
+        storage = self.plane.storage
+        assert storage is not None
         while quiet < _QUIET:
             if loop.time() > until:
                 return False
             await asyncio.sleep(0)
-            assert self.plane.storage is not None
-            revision = self.plane.storage.revision
+            revision = storage.revision
             still = revision == seen and (self._components is None or self._components.idle)
             quiet, seen = (quiet + 1 if still else 0), revision
         return True

@@ -18,7 +18,9 @@ from steersman.scheduler.decisions import Decisions
 from steersman.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:  # most clusters have no stages, those of tests no pools
+    from steersman.cluster.fault_objects.controller import FaultController
     from steersman.cluster.node_pools.controller import NodePoolController
+    from steersman.faults.fault_set import FaultSet
     from steersman.nodes.stages.players import StagePlayers
     from steersman.nodes.stages.stage_set import Stages
 
@@ -26,6 +28,7 @@ MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
 _NODE_POOLS: Final = UserInfo("steersman:nodepools", groups=("system:masters",))
 _NODE_POOLS_MANAGER: Final = "nodepool-controller"
+_FAULTS: Final = UserInfo("steersman:faults", groups=("system:masters",))
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -43,7 +46,7 @@ class Clients(Protocol):
 
 class Components:
     """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools, with `stage_objects`
-    the follower of Stage objects.
+    the follower of Stage objects, with `faults` the controller of Fault objects.
 
     `await start()`, then `await stop()`.
     """
@@ -60,6 +63,7 @@ class Components:
         schedules: bool,
         pools: bool = False,
         stage_objects: bool = False,
+        faults: FaultSet | None = None,
     ) -> None:
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -82,6 +86,9 @@ class Components:
         self._stage_objects: StageObjects | None = None
         if stage_objects:
             self._stage_objects = StageObjects(client, manager.events, self._begin_stages, stages, players)
+        self._faults = faults
+        self._faults_client = clients.client(_FAULTS, "fault-controller") if faults is not None else None
+        self._fault_controller: FaultController | None = None
         self._settings = settings
         self._pool_controller: NodePoolController | None = None
         self._running = AsyncExitStack()
@@ -97,6 +104,8 @@ class Components:
             self._stage_objects.start()
         if self._pools is not None:
             await self._start_pools(self._pools)
+        if self._faults is not None and self._faults_client is not None:
+            self._start_faults(self._faults, self._faults_client)
 
     def _players(self, stages: Stages) -> StagePlayers:
         from steersman.nodes.stages.players import StagePlayers
@@ -122,6 +131,17 @@ class Components:
         self._running.push_async_callback(controller.stop)
         controller.start()
 
+    def _start_faults(self, faults: FaultSet, client: Client) -> None:
+        """Start the controller of Faults."""
+        from steersman.cluster.fault_objects.controller import FaultController
+
+        manager = self._manager
+        recorder = manager.events.recorder(FaultController.component)
+        dependencies = ControllerDependencies(client, manager.informers, manager.monitors, recorder, self._settings)
+        self._fault_controller = controller = FaultController(dependencies, faults)
+        self._running.push_async_callback(controller.stop)
+        controller.start()
+
     async def stop(self) -> None:
         """Stop everything, the controllers last."""
         await self._running.aclose()
@@ -129,7 +149,7 @@ class Components:
     @property
     def idle(self) -> bool:
         """True if nothing is in progress."""
-        others = (self._scheduler, self._pool_controller, self._stage_objects)
+        others = (self._scheduler, self._pool_controller, self._stage_objects, self._fault_controller)
         return self._manager.idle and self._kubelets.idle and all(each is None or each.idle for each in others)
 
     @property

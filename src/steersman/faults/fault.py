@@ -207,9 +207,9 @@ class Met(NamedTuple):
 
 
 class Injection(msgspec.Struct, frozen=True, rename="camel"):
-    """A request that a fault has hit; `time` is in seconds since 1970."""
+    """A request that a fault has hit, with its time as the API writes it."""
 
-    time: float
+    time: str
     user: str
     verb: str
     resource: str
@@ -248,6 +248,11 @@ class Fault:
         """True once the fault was removed, or its time has passed."""
         return self._is_over
 
+    @property
+    def is_exhausted(self) -> bool:
+        """True once the fault has hit as many requests as it may."""
+        return 0 < self.spec.when.times <= self.injected
+
     def on_end(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the fault ends; at once if it has ended."""
         if self._is_over:
@@ -270,15 +275,15 @@ class Fault:
             return False
         self.matched += 1
         when = self.spec.when
-        if self.matched <= when.skip or (when.times and self.injected >= when.times):
+        if self.matched <= when.skip or self.is_exhausted:
             return False
         if when.probability < 1.0 and self._chance.random() >= when.probability:
             return False
         self.injected += 1
         return True
 
-    def remember(self, met: Met, now: float) -> None:
-        """Keep a request that was hit; `now` is in seconds since 1970."""
+    def remember(self, met: Met, now: str) -> None:
+        """Keep a request that was hit at the time `now`."""
         action = met.action
         resource = f"{action.resource}/{action.subresource}" if action.subresource else action.resource
         self.last.append(Injection(now, met.user[:253], action.verb, resource, action.namespace, action.name))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.faults.fault import Fault, FaultSpec, InvalidFault, Met
-from steersman.machinery.values.times import monotonic, unix_now
+from steersman.machinery.values.times import monotonic, now_micro
 
 MOST_FAULTS: Final = 1_000
 """Faults that may be active at once."""
@@ -57,7 +57,7 @@ class FaultSet:
         now = monotonic()
         for fault in self.active:
             if fault.hits(met, now):
-                fault.remember(met, unix_now())
+                fault.remember(met, now_micro())
                 if self.on_injection is not None:
                     self.on_injection(fault)
                 return fault

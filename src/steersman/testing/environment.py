@@ -17,11 +17,14 @@ from steersman.controlplane.options import Options
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.machinery.suggestions import did_you_mean
+from steersman.report.report import Report
+from steersman.report.tally import Tally
 from steersman.testing import imported, throw_away_keys
 from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.faults import Faults
 from steersman.testing.journal import Journal
+from steersman.testing.request_counter import RequestCounter
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
 
@@ -89,6 +92,7 @@ class Environment:
         self._clock: Clock | None = None
         self.journal = Journal()
         """Recent requests of users."""
+        self._counting: list[Callable[[], None]] = []
         self.fault_set = FaultSet()
         self.faults = Faults(self.fault_set)
         """Faults that happen to requests: `environment.faults.add(...)`. They end when the environment stops."""
@@ -163,6 +167,7 @@ class Environment:
         if self._running is None:
             return
         self.faults.clear()
+        self._stop_counting()
         plane, self._running = self._running[0], None
         cluster, self._cluster = self._cluster, None
         for user in [each for each in self._tokens if isinstance(each, User)]:
@@ -241,6 +246,7 @@ class Environment:
         self._running = plane, address
         self.journal.clear()
         self.faults.clear()
+        self._stop_counting()
 
     async def wait_for(
         self,
@@ -263,6 +269,22 @@ class Environment:
     async def wait_until(self, what: Callable[[], object | Awaitable[object]], timeout: float = 10.0) -> object:
         """Wait until `what`, or what it returns when awaited, is true, and return the result. Raises NotReached."""
         return await until_true(what, timeout)
+
+    def requests(self, user_agent: str = "") -> Report:
+        """Return a report on the requests from now on, of clients with this text in their user agent.
+
+        The cluster's own components are left out. Raises RuntimeError if the environment does not run.
+        """
+        server = self.plane.server
+        assert server is not None
+        tally = Tally()
+        self._counting.append(server.traces.add(RequestCounter(tally)))
+        return Report(tally, user_agent)
+
+    def _stop_counting(self) -> None:
+        counting, self._counting = self._counting, []
+        for stop in counting:
+            stop()
 
     async def report(self) -> str:
         """Return the last requests of users and the last events, for the report of a failed test."""

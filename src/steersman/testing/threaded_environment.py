@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
+from steersman.report.report import Report
 from steersman.storage.memory import Snapshot
 from steersman.testing import definitions
 from steersman.testing.blocking_client import BlockingClient
@@ -116,6 +117,10 @@ class ThreadedEnvironment:
     def faults(self) -> Faults:
         """Faults that happen to requests: `environment.faults.add(...)`. They end when the environment stops."""
         return Faults(self.environment.fault_set, self._call)
+
+    def requests(self, user_agent: str = "") -> Report:
+        """Return a report on the requests from now on (`Environment.requests`)."""
+        return self._call(lambda: self.environment.requests(user_agent))
 
     def _call(self, what: Callable[[], T], /) -> T:
         """Call a function on the event loop of the server, and return its result."""

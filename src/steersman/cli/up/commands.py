@@ -162,7 +162,7 @@ def _configuration(nodes: int | None, config: Path | None, dump: Path | None, op
             configuration = Configuration((NodeGroup(count=nodes),))
         elif config is None and (dump is not None or read_note(options.data_dir) is not None):
             configuration = Configuration(())
-        configuration = replace(configuration, pools=True, kwok=True, dump=dump)
+        configuration = replace(configuration, pools=True, kwok=True, faults=True, dump=dump)
         configuration.simulated_nodes()
     except (ConfigurationError, OSError) as error:
         raise OptionsError(str(error)) from None

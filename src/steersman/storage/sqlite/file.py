@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import open_own, sync_folder, warn_of_access
 from steersman.storage.interface import StorageDamaged, StorageFormatError, StorageLocked, StorageUnavailable
 from steersman.storage.sqlite import wal
@@ -94,7 +95,7 @@ class FileLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            holder = trim_space(os.pread(descriptor, 20, 0).decode("ascii", "replace"))
             os.close(descriptor)
             raise StorageLocked(f"{path} is in use by another process ({holder or 'unknown'})") from None
         except BaseException:

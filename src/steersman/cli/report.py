@@ -1,0 +1,197 @@
+"""`steersman report`: what the clients of a server have requested, and what of it was in vain."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from steersman.cli.cluster_client import Target, cluster_options, run_with_client
+from steersman.cli.paths import AbsolutePath
+from steersman.cli.serve import fail
+from steersman.cli.terminal_text import printable
+
+if TYPE_CHECKING:
+    from steersman.client.client import Client
+    from steersman.report.report import Report
+    from steersman.report.tally import ClientCounts, Tally
+
+_STREAM: Final = "/debug/requests?watch=true"
+_KEPT: Final = "/debug/requests"
+_MOST_ROWS: Final = 15
+"""Rows of requests that are shown for each client."""
+_LAST: Final = 0.5
+"""Seconds after the end of a command in which its last requests are told."""
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.option(
+    "--user-agent", default="", show_default=False, metavar="string", help="clients with this in their user agent"
+)
+@click.option("--recent", is_flag=True, help="report on the requests that are kept, and end")
+@click.option("--role", type=AbsolutePath(), metavar="path", help="file with a role: what it grants that was not used")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "role"]), default="text", help="form of the output")
+@cluster_options
+def report(
+    command: tuple[str, ...],
+    user_agent: str,
+    recent: bool,
+    role: Path | None,
+    output: str,
+    kubeconfig: Path | None,
+    context: str,
+    data_dir: Path | None,
+) -> None:
+    """Report on the requests of a server's clients until it is interrupted, or while COMMAND runs.
+
+    For each client: requests by verb and resource, writes that changed nothing, objects that are written again and
+    again or by several in turns, lists without limit, restarted watches, conflicts and errors; and with `-o role` the
+    least ClusterRole for what was requested.
+    """
+    from steersman.report.report import Report
+    from steersman.report.tally import Tally
+
+    tally = Tally()
+    rules = None if role is None else _rules(role)
+    target = Target(kubeconfig, context, data_dir)
+    status = 0
+    with suppress(KeyboardInterrupt):
+        if recent:
+            run_with_client(target, lambda client: _count_kept(client, tally))
+        else:
+            status = run_with_client(target, lambda client: _count(client, tally, command)) or 0
+    found = Report(tally, user_agent)
+    if output == "json":
+        click.echo(json.dumps(_plain(found), indent=2))
+    elif output == "role":
+        from steersman.machinery.codec.yaml import from_json
+
+        click.echo(from_json(json.dumps(found.role()).encode()), nl=False)
+    else:
+        for line in _lines(found, rules):
+            click.echo(line)
+    sys.exit(status)
+
+
+def _rules(path: Path) -> list[Any]:
+    """Return the rules of the roles in a file."""
+    from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
+
+    try:
+        documents = read_documents(path)
+    except YAMLFileError as error:
+        fail(printable(error))
+    roles = [each for each in documents if isinstance(each, dict) and each.get("kind") in ("Role", "ClusterRole")]
+    if not roles:
+        fail(f"{path}: no Role and no ClusterRole in it")
+    return [rule for each in roles for rule in each.get("rules") or ()]
+
+
+async def _count_kept(client: Client, tally: Tally) -> None:
+    from steersman.cli.traced import checked_requests
+
+    for each in checked_requests(await client.get_plain(_KEPT)):
+        tally.add(each)
+
+
+async def _count(client: Client, tally: Tally, command: tuple[str, ...]) -> int:
+    """Count requests until a command ends, or without one until the server ends the stream. Return its exit code."""
+    async with client.plain_lines(_STREAM) as lines:
+        if not command:
+            click.echo("counting requests until you interrupt it", err=True)
+            await _count_lines(lines, tally)
+            return 0
+        counting = asyncio.create_task(_count_lines(lines, tally))
+        try:
+            process = await asyncio.create_subprocess_exec(*command)
+        except OSError as error:
+            counting.cancel()
+            fail(f"{command[0]}: {error.strerror or error}")
+        status = await process.wait()
+        await asyncio.sleep(_LAST)
+        counting.cancel()
+        with suppress(asyncio.CancelledError):
+            await counting
+        return status
+
+
+async def _count_lines(lines: AsyncIterator[Any], tally: Tally) -> None:
+    from steersman.cli.traced import checked_request
+
+    async for line in lines:
+        tally.add(checked_request(line))
+
+
+def _plain(found: Report) -> dict[str, Any]:
+    """Return a report as plain data."""
+    return {
+        "clients": [_plain_client(each) for each in found.clients],
+        "observations": [
+            {"kind": each.kind, "client": each.client, "count": each.count, "message": each.message}
+            for each in found.observations
+        ],
+        "dropped": found.dropped,
+        "role": found.role(),
+    }
+
+
+def _plain_client(client: ClientCounts) -> dict[str, Any]:
+    return {
+        "userAgent": client.user_agent,
+        "user": client.user,
+        "requests": client.total,
+        "byTarget": [
+            {
+                "apiGroup": group,
+                "resource": resource,
+                "verb": verb,
+                "count": count,
+                "failed": client.failed[group, resource, verb],
+            }
+            for (group, resource, verb), count in client.requests.most_common()
+        ],
+        "codes": {str(code): count for code, count in sorted(client.codes.items())},
+    }
+
+
+def _lines(found: Report, rules: list[Any] | None) -> Iterator[str]:
+    if not found.clients:
+        yield "no requests of clients"
+    for client in found.clients:
+        yield from _client_lines(client)
+    observed = found.observations
+    if observed:
+        yield "worth a look"
+        for each in observed:
+            yield f"  {printable(each.client)}: {printable(each.message)}"
+    if rules is not None:
+        from steersman.report.roles import unused_rights
+
+        unused = unused_rights(rules, {target for each in found.clients for target in each.allowed})
+        yield f"granted, and not used: {printable(', '.join(unused) or 'nothing')}"
+    if found.dropped:
+        yield f"{found.dropped} requests were not told, as there were too many at once"
+
+
+def _client_lines(client: ClientCounts) -> Iterator[str]:
+    from steersman.cli.placement_tables import table
+
+    failed = sum(client.failed.values())
+    name = f"{printable(client.user_agent or '-')} ({printable(client.user or 'anonymous')})"
+    yield f"{name}: {client.total} requests, {failed} failed"
+    rows = []
+    for (group, resource, verb), count in client.requests.most_common(_MOST_ROWS):
+        full = f"{resource}.{group}" if group else resource
+        rows.append((verb, printable(full), str(count), str(client.failed[group, resource, verb] or "")))
+    for line in table(("VERB", "RESOURCE", "REQUESTS", "FAILED"), rows):
+        yield f"  {line}"
+    if len(client.requests) > _MOST_ROWS:
+        yield f"  and {len(client.requests) - _MOST_ROWS} more kinds of requests (-o json)"
+    yield ""

@@ -1,0 +1,213 @@
+"""CustomResourceDefinition of Faults."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.meta.v1 import Condition, ObjectMeta
+from steersman.api.scalars import Wire
+from steersman.client.api_resource import APIResource
+from steersman.cluster.node_pools.pool import GROUP_NAME, VERSION
+from steersman.faults.fault import MOST_PATTERN, MOST_PATTERNS, Injection
+
+KIND: Final = "Fault"
+PLURAL: Final = "faults"
+_DURATION: Final = r"^([0-9]{1,9}(\.[0-9]{1,9})?(ns|us|ms|s|m|h))+$"
+_MOST_COUNT: Final = 10**9
+
+Schema = dict[str, Any]
+
+
+class FaultObject(Wire):
+    """A Fault. Its spec and status are plain data, so that no stored object keeps others from being read."""
+
+    kind: str = ""
+    api_version: str = ""
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: Any = None
+    status: Any = None
+
+
+FAULTS: Final[APIResource[FaultObject]] = APIResource(GROUP_NAME, VERSION, PLURAL, KIND, FaultObject, namespaced=False)
+
+
+class FaultStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """Status of a Fault: counts of requests, the last ones that it has hit, conditions."""
+
+    observed_generation: int = 0
+    matched: int = 0
+    injected: int = 0
+    last: list[Injection] = []
+    conditions: list[Condition] = []
+
+
+def definition() -> Schema:
+    """Return the definition as a manifest."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP_NAME}"},
+        "spec": {
+            "group": GROUP_NAME,
+            "scope": "Cluster",
+            "names": {"plural": PLURAL, "singular": "fault", "kind": KIND, "listKind": f"{KIND}List"},
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [
+                        {
+                            "name": "Active",
+                            "type": "string",
+                            "jsonPath": '.status.conditions[?(@.type=="Active")].status',
+                        },
+                        {"name": "Matched", "type": "integer", "jsonPath": ".status.matched"},
+                        {"name": "Injected", "type": "integer", "jsonPath": ".status.injected"},
+                        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+                    ],
+                    "schema": {"openAPIV3Schema": _schema()},
+                }
+            ],
+        },
+    }
+
+
+def _schema() -> Schema:
+    spec = _object(
+        "Requests, and what happens to them.",
+        {"match": _match(), "when": _when(), "effect": _effect()},
+        required=["effect"],
+    )
+    return _object(
+        "Something that happens to requests: an error, a wait, a lost answer, a watch that ends or stalls.",
+        {"spec": spec, "status": _status()},
+        required=["spec"],
+    )
+
+
+def _match() -> Schema:
+    texts = {
+        "users": "Names of users.",
+        "groups": "Groups, of which a user needs one.",
+        "userAgents": "User agents.",
+        "verbs": "Verbs: get, list, watch, create, update, patch, delete, deletecollection.",
+        "resources": "Resources as in RBAC rules, also with their group: pods, pods/status, deployments.apps.",
+        "namespaces": "Namespaces.",
+        "names": "Names in the path of the request.",
+    }
+    patterns = {
+        "type": "array",
+        "maxItems": MOST_PATTERNS,
+        "items": {"type": "string", "maxLength": MOST_PATTERN},
+    }
+    return _object(
+        "Requests that fit each list that is not empty; * in a pattern stands for any text.",
+        {name: {**patterns, "description": text} for name, text in texts.items()},
+    )
+
+
+def _when() -> Schema:
+    return _object(
+        "Choice among the requests that match.",
+        {
+            "skip": _count("Number of requests that pass first."),
+            "times": _count("Number of requests that are hit; 0 for all."),
+            "probability": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 1,
+                "default": 1,
+                "description": "Chance of a hit.",
+            },
+            "seed": {"type": "integer", "format": "int64", "description": "Seed of chance."},
+            "for": _duration("Time after which the fault ends."),
+        },
+    )
+
+
+def _effect() -> Schema:
+    flag = {"type": "boolean"}
+    text = {"type": "string", "maxLength": 1024}
+    status = _object(
+        "Error in place of the answer; reason and message are the usual ones of the code by default.",
+        {
+            "code": {"type": "integer", "minimum": 400, "maximum": 599},
+            "reason": text,
+            "message": text,
+            "retryAfterSeconds": {"type": "integer", "minimum": 0, "maximum": 3600},
+        },
+        required=["code"],
+    )
+    watch = _object(
+        "Effects on an open watch.",
+        {
+            "closeAfter": _duration("Time after which the watch ends."),
+            "closeAfterEvents": _count("Number of events after which the watch ends."),
+            "expire": {**flag, "description": "The last event is the error 410 Expired."},
+            "delay": _duration("Delay of each event."),
+            "hold": {**flag, "description": "Events are held back while the fault lasts."},
+            "withholdBookmarks": {**flag, "description": "No bookmarks are sent."},
+        },
+    )
+    delay = _object(
+        "Waits.",
+        {
+            "before": _duration("Wait before the request is carried out."),
+            "after": _duration("Wait before the answer."),
+        },
+    )
+    return _object(
+        "Effects on a request.",
+        {
+            "status": status,
+            "delay": delay,
+            "cut": {**flag, "description": "The connection is cut before the request is carried out."},
+            "loseAnswer": {**flag, "description": "The connection is cut after the request is carried out."},
+            "watch": watch,
+        },
+    )
+
+
+def _status() -> Schema:
+    text, number = {"type": "string"}, {"type": "integer", "format": "int64"}
+    hit = _object("", dict.fromkeys(("time", "user", "verb", "resource", "namespace", "name"), text))
+    condition = _object(
+        "",
+        {
+            **dict.fromkeys(("type", "status", "reason", "message"), text),
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "observedGeneration": number,
+        },
+        required=["type", "status"],
+    )
+    return _object(
+        "Counts of requests, and the last ones that were hit.",
+        {
+            "observedGeneration": number,
+            "matched": number,
+            "injected": number,
+            "last": {"type": "array", "items": hit},
+            "conditions": {"type": "array", "items": condition},
+        },
+    )
+
+
+def _object(description: str, properties: Schema, *, required: list[str] | None = None) -> Schema:
+    found: Schema = {"type": "object", "properties": properties}
+    if description:
+        found["description"] = description
+    if required:
+        found["required"] = required
+    return found
+
+
+def _count(description: str) -> Schema:
+    return {"type": "integer", "format": "int64", "minimum": 0, "maximum": _MOST_COUNT, "description": description}
+
+
+def _duration(description: str) -> Schema:
+    return {"type": "string", "maxLength": 64, "pattern": _DURATION, "description": description}

@@ -1,0 +1,69 @@
+"""`steersman report`: counts while a command runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from steersman.cli import main
+from steersman.testing import ThreadedEnvironment
+
+PROGRAM = """
+import json, ssl, sys, urllib.request
+url, token, ca = sys.argv[1:]
+for _ in range(2):
+    request = urllib.request.Request(url + "/api/v1/namespaces/default/configmaps")
+    request.add_header("Authorization", "Bearer " + token)
+    request.add_header("User-Agent", "operator/v1 (linux)")
+    urllib.request.urlopen(request, context=ssl.create_default_context(cafile=ca)).read()
+sys.exit(3)
+"""
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[ThreadedEnvironment]:
+    with ThreadedEnvironment() as running:
+        yield running
+
+
+def run(environment: ThreadedEnvironment, *options: str) -> Result:
+    program = [sys.executable, "-c", PROGRAM, environment.url, environment.token(), str(environment.environment.ca)]
+    kubeconfig = ["--kubeconfig", str(environment.kubeconfig())]
+    return CliRunner().invoke(main, ["report", *kubeconfig, *options, "--", *program])
+
+
+def test_the_report_of_a_command(environment: ThreadedEnvironment, tmp_path: Path) -> None:
+    role = tmp_path / "role.yaml"
+    role.write_text(
+        '{"kind": "Role", "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "get"]}]}'
+    )
+    found = run(environment, "--user-agent", "operator", "--role", str(role))
+    assert found.exit_code == 3
+    assert (
+        "operator/v1 (kubernetes-admin): 2 requests, 0 failed" in found.output or "2 requests, 0 failed" in found.output
+    )
+    assert "2 lists of all configmaps, without limit or selector" in found.output
+    assert "granted, and not used: get configmaps" in found.output
+
+
+def test_other_forms(environment: ThreadedEnvironment) -> None:
+    found = json.loads(run(environment, "--user-agent", "operator", "-o", "json").stdout)
+    assert [each["requests"] for each in found["clients"]] == [2]
+    role = run(environment, "--user-agent", "operator", "-o", "role").stdout
+    assert "kind: ClusterRole" in role
+    assert "- configmaps" in role
+
+
+def test_commands_and_roles_that_are_not_there(environment: ThreadedEnvironment, tmp_path: Path) -> None:
+    kubeconfig = ["--kubeconfig", str(environment.kubeconfig())]
+    missing = CliRunner().invoke(main, ["report", *kubeconfig, "--", str(tmp_path / "nothing")])
+    assert (missing.exit_code, "No such file" in missing.output) == (1, True)
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("kind: Pod\n")
+    refused = CliRunner().invoke(main, ["report", *kubeconfig, "--recent", "--role", str(empty)])
+    assert (refused.exit_code, "no Role and no ClusterRole" in refused.output) == (1, True)

@@ -1,0 +1,174 @@
+"""Reports on requests: counts, observations, roles and budgets."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from steersman.report import tally as tallies
+from steersman.report.report import OverBudget, Report
+from steersman.report.roles import least_rules, unused_rights
+from steersman.report.tally import Tally
+
+OPERATOR = "operator/v1 (linux/amd64) abc"
+
+
+def line(verb: str, resource: str = "configmaps", code: int = 200, **facts: Any) -> dict[str, Any]:
+    """Return a line of /debug/requests."""
+    found = {"verb": verb, "resource": resource, "code": code, "namespace": "default", "name": "a", "user": "jane"}
+    return {**found, "userAgent": OPERATOR, "path": "/x", "milliseconds": 1.5, **facts}
+
+
+def report(*lines: dict[str, Any], user_agent: str = "") -> Report:
+    """Return the report on lines."""
+    tally = Tally()
+    for each in lines:
+        tally.add(each)
+    return Report(tally, user_agent)
+
+
+def messages(found: Report) -> list[str]:
+    return [each.message for each in found.observations]
+
+
+def test_requests_are_counted_by_client_verb_and_resource() -> None:
+    found = report(
+        line("get"),
+        line("get", code=404),
+        line("update", "deployments", apiGroup="apps", subresource="status"),
+        line("list", userAgent="kubectl/v1", limited=True),
+        line("get", user="system:apiserver"),
+        {"dropped": 3},
+    )
+    assert [(each.user_agent, each.user, each.total) for each in found.clients] == [
+        ("operator/v1", "jane", 3),
+        ("kubectl/v1", "jane", 1),
+    ]
+    assert found.clients[0].requests == {("", "configmaps", "get"): 2, ("apps", "deployments/status", "update"): 1}
+    assert [found.count(), found.count("get"), found.count("write"), found.count("list", "configmaps")] == [4, 2, 1, 1]
+    assert [found.count("", "deployments/status.apps"), found.count("", "deployments/status")] == [1, 1]
+    assert found.dropped == 3
+    assert found.count("delete") == 0
+
+
+def test_requests_in_vain_are_observed() -> None:
+    found = report(
+        *[line("update", unchanged=True)] * 2,
+        *[line("patch", name="b", unchanged=False)] * 10,
+        *[line("list", limited=False)] * 2,
+        *[line("watch")] * 3,
+        line("update", code=409),
+        line("create", code=429),
+        line("get", code=503),
+    )
+    assert messages(found) == [
+        "configmaps default/b was written 10 times",
+        "3 watches of configmaps",
+        "2 lists of all configmaps, without limit or selector",
+        "2 writes of configmaps default/a changed nothing",
+        "1 request failed on the server's side (5xx)",
+        "1 request met a conflict (409)",
+        "1 request were throttled (429)",
+    ]
+
+
+def test_writers_that_take_turns_are_observed() -> None:
+    one, other = line("update", unchanged=False), line("patch", unchanged=False, userAgent="rival/v2")
+    assert messages(report(one, other, one, other)) == [
+        "operator/v1, rival/v2 change configmaps default/a in turns, 3 times"
+    ]
+    assert messages(report(one, one, other)) == []
+    still = {**other, "unchanged": True}
+    assert "in turns" not in str(messages(report(one, still, one, still)))
+
+
+def test_the_least_role_has_what_was_used_and_allowed() -> None:
+    found = report(
+        line("get"),
+        line("watch"),
+        line("get", "secrets"),
+        line("watch", "secrets"),
+        line("create", "pods", code=403),
+        line("update", "deployments", apiGroup="apps", subresource="status", code=409),
+        line("get", "", path="/metrics"),
+        line("get", "", path="/api"),
+    )
+    assert found.role("mine") == {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "mine"},
+        "rules": [
+            {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "watch"]},
+            {"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["update"]},
+            {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+        ],
+    }
+
+
+def test_rights_that_were_not_used() -> None:
+    rules = [
+        {"apiGroups": ["", "apps"], "resources": ["pods"], "verbs": ["get", "list"]},
+        {"apiGroups": ["*"], "resources": ["secrets"], "verbs": ["get"]},
+        {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+        "no rule",
+        {"verbs": 3},
+    ]
+    used = [("", "pods", "get"), ("", "secrets", "get"), ("", "/metrics", "get")]
+    assert unused_rights(rules, used) == ["get pods.apps", "get secrets.*", "list pods", "list pods.apps"]
+    assert unused_rights(least_rules(used), used) == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"requests": 4}, "5 requests, at most 4"),
+        ({"writes": 2}, "3 writes, at most 2"),
+        ({"writes_per_object": 1}, "2 writes of one object, at most 1"),
+        ({"unchanged_writes": 0}, "1 writes that changed nothing, at most 0"),
+        ({"unlimited_lists": 0}, "1 lists without limit or selector"),
+        ({"conflicts": 0}, "1 conflicts, at most 0"),
+        ({"errors": 0}, "1 errors, at most 0"),
+    ],
+)
+def test_budgets(budget: dict[str, int], message: str) -> None:
+    found = report(
+        line("update", unchanged=True),
+        line("update", unchanged=False),
+        line("update", code=409),
+        line("list", limited=False),
+        line("get"),
+    )
+    with pytest.raises(OverBudget, match=message):
+        found.at_most(**budget)
+    found.at_most(**{name: number + 5 for name, number in budget.items()})
+
+
+def test_clients_objects_and_kinds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MOST_CLIENTS", "MOST_OBJECTS", "MOST_KINDS"):
+        monkeypatch.setattr(tallies, name, 3)
+    found = report(*(line("update", f"r{number}", name=f"n{number}", user=f"u{number % 5}") for number in range(50)))
+    assert [each.user for each in found.clients] == ["", "u0", "u1", "u2"]
+    assert sum(each.total for each in found.clients) == 50
+    for client in found.clients:
+        assert len(client.requests) <= 4
+        assert len(client.writes) <= 4
+
+
+def test_lines_of_another_shape_are_refused() -> None:
+    for strange in ({"verb": 3}, {"verb": "get", "code": "many"}, {"verb": "get", "limited": 3}):
+        with pytest.raises(ValueError, match="no line about a request"):
+            Tally().add(strange)
+
+
+def test_counting_takes_time_in_proportion_to_lines() -> None:
+    lines = [line("update", f"r{number % 50}", name=f"n{number}", user=f"u{number % 20}") for number in range(8_000)]
+
+    def seconds(number: int) -> float:
+        begin = time.process_time()
+        report(*lines[:number])
+        return time.process_time() - begin
+
+    seconds(100)
+    assert seconds(8_000) < 16 * max(seconds(2_000), 0.005)
