@@ -90,7 +90,8 @@ async def import_cluster(
     """
     done = Imported()
     done.revision = await _newest_revision(client)
-    write(b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%s"},"items":[' % done.revision.encode())
+    head = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": done.revision}}
+    write(encode_in_order(head)[:-1] + b',"items":[')
     separator = b"\n"
     for each in await resources_of(client):
         name = str(each.resource.group_resource)
@@ -191,7 +192,7 @@ def _written(resource: APIResource[Any], item: msgspec.Raw, cuts: Sequence[tuple
     if not cuts and not hides and b"\n" not in data:
         if _TYPE.decode(data).kind:
             return data
-        return b'{"kind":"%s","apiVersion":"%s",' % (resource.kind.encode(), resource.api_version.encode()) + data[1:]
+        return encode_in_order({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b"," + data[1:]
     plain = {"kind": resource.kind, "apiVersion": resource.api_version, **decode_plain(data)}
     if hides:
         empty_values(plain)

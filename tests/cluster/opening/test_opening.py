@@ -228,6 +228,10 @@ async def test_an_interrupted_opening_is_not_taken_for_a_cluster(tmp_path: Path)
         ({"metadata": {"name": "a", "namespace": "a/b"}}, "not a name"),
         ({"metadata": {"namespace": "default"}}, "has no name"),
         ({"metadata": {"name": "a", "uid": 3}}, "Pod default/a: Expected `str"),
+        (
+            {"metadata": {"name": "bad", "namespace": "default", "annotations": [3]}},
+            "Pod default/bad: Expected `object",
+        ),
         ({"status": {"containerStatuses": 3}}, "Pod default/bad: Expected `array"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from steersman.cluster.replaying.plan import Planner, ends_of
 from steersman.cluster.replaying.wishes import difference, is_of_user, wish
+from steersman.dumps.errors import DumpError
 from steersman.dumps.recordings import Change, Type
 
 PREFIX = "simulation.steersman.dev"
@@ -143,3 +144,18 @@ def test_a_wish_has_nothing_that_servers_fill_in() -> None:
 )
 def test_differences_are_merge_patches(old: dict[str, Any], new: dict[str, Any], patch: dict[str, Any]) -> None:
     assert difference(old, new) == patch
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"spec": {"containers": 3}},
+        {"spec": {"volumes": [3]}},
+        {"status": {"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": "x"}}}]}},
+        {"metadata": {"name": "p", "ownerReferences": 3}},
+        {"metadata": {"name": "p", "annotations": [1]}},
+    ],
+)
+def test_malformed_objects_are_named(changes: dict[str, Any]) -> None:
+    with pytest.raises(DumpError, match='Pod "p" at 0'):
+        actions(("ADDED", {**obj("Pod", "p", spec={"containers": []}), **changes}))

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from steersman.cluster.replaying.wishes import Plain, difference, is_of_user, wish
+from steersman.dumps.errors import DumpError
 from steersman.dumps.recordings import Change, key_of
+from steersman.machinery.errors.field import quote
 from steersman.machinery.values import times
 from steersman.nodes.behaviour import PREFIX
 
@@ -14,6 +16,8 @@ Key = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
 
 _SCALED: Final = "HorizontalPodAutoscaler"
+_MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""Errors of reading an object whose members are of other types than the API has."""
 
 
 class Action(NamedTuple):
@@ -42,21 +46,32 @@ class Ends(NamedTuple):
 
 
 def ends_of(changes: Iterable[Change]) -> dict[str, Ends]:
-    """Return how pods ended, by their uid, and by that of the Job that they belong to."""
+    """Return how pods ended, by their uid, and by that of the Job that they belong to. Raises DumpError."""
     found: dict[str, Ends] = {}
     for each in changes:
-        if each.object["kind"] != "Pod":
-            continue
-        ends = Ends(dict(_ends(each.object)))
-        if not ends.by_container:
-            continue
-        metadata = each.object["metadata"]
-        owners = [one for one in metadata.get("ownerReferences") or () if one.get("controller")]
-        if not owners:
-            found[metadata.get("uid", "")] = ends
-        elif owners[0].get("kind") == "Job":
-            found.setdefault(owners[0].get("uid", ""), ends)
+        if each.object["kind"] == "Pod":
+            try:
+                _put_ends(each.object, found)
+            except _MALFORMED:
+                raise _malformed(each) from None
     return found
+
+
+def _malformed(change: Change) -> DumpError:
+    obj = change.object
+    return DumpError(f"{obj['kind']} {quote(obj['metadata']['name'])} at {change.time:.3f} is malformed")
+
+
+def _put_ends(pod: Plain, found: dict[str, Ends]) -> None:
+    ends = Ends(dict(_ends(pod)))
+    if not ends.by_container:
+        return
+    metadata = pod["metadata"]
+    owners = [one for one in metadata.get("ownerReferences") or () if one.get("controller")]
+    if not owners:
+        found[metadata.get("uid", "")] = ends
+    elif owners[0].get("kind") == "Job":
+        found.setdefault(owners[0].get("uid", ""), ends)
 
 
 def _ends(pod: Plain) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -81,8 +96,17 @@ class Planner:
         self._scaled: dict[Key, tuple[str, str, str]] = {}
         """Targets of autoscalers: namespace, kind and name."""
 
-    def actions(self, change: Change) -> Iterator[Action]:
-        """Yield the actions that a change consists of, none if a controller or a server has made it."""
+    def actions(self, change: Change) -> list[Action]:
+        """Return the actions that a change consists of, none if a controller or a server has made it.
+
+        Raises DumpError.
+        """
+        try:
+            return list(self._actions(change))
+        except _MALFORMED:
+            raise _malformed(change) from None
+
+    def _actions(self, change: Change) -> Iterator[Action]:
         obj, key = change.object, key_of(change.object)
         self._note_autoscaler(change, key)
         if not is_of_user(obj):
