@@ -30,9 +30,18 @@ _MIB: Final = 1 << 20
 @click.option(
     "--max-size", type=click.IntRange(1, 8192), default=1024, metavar="MiB", help="size of the file at which it ends"
 )
+@click.option(
+    "--for", "duration", default="", show_default=False, metavar="duration", help="time to record, such as 24h"
+)
 @cluster_options
 def record(
-    output: Path, include_secrets: bool, max_size: int, kubeconfig: Path | None, context: str, data_dir: Path | None
+    output: Path,
+    include_secrets: bool,
+    max_size: int,
+    duration: str,
+    kubeconfig: Path | None,
+    context: str,
+    data_dir: Path | None,
 ) -> None:
     """Follow the changes of all objects of a live cluster into a file, until it is interrupted.
 
@@ -42,6 +51,8 @@ def record(
     from steersman.dumps.recording import Full, Recorder
     from steersman.dumps.recordings import open_to_append
 
+    seconds = _seconds(duration)
+
     async def work(client: Client) -> int:
         descriptor = open_to_append(output)
         try:
@@ -49,6 +60,8 @@ def record(
             running = asyncio.ensure_future(recorder.run())
             for each in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(each, running.cancel)
+            if seconds:
+                asyncio.get_running_loop().call_later(seconds, running.cancel)
             click.echo(f"recording into {output}")
             with suppress(asyncio.CancelledError):
                 try:
@@ -64,3 +77,18 @@ def record(
     except DumpError as error:
         fail(printable(error))
     click.echo(f"recorded {changes} changes: {output}, {output.stat().st_size / _MIB:.1f} MiB")
+
+
+def _seconds(duration: str) -> float:
+    """Return the seconds of a duration, 0 for "". Raises UsageError."""
+    from steersman.machinery.values.durations import DurationError, parse_duration
+
+    if not duration:
+        return 0.0
+    try:
+        found = parse_duration(duration) / 1e9
+    except DurationError as error:
+        raise click.UsageError(f"--for: {error}", click.get_current_context()) from None
+    if found <= 0:
+        raise click.UsageError("--for: more than 0 is needed", click.get_current_context())
+    return found
