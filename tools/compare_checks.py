@@ -160,6 +160,7 @@ class Comparison:
         for each in published.definitions.values():
             if self._client.ask("POST", COLLECTION, each).code == 201:
                 await_served(self._client, Defined(each), _PATIENCE)
+        self._paths = Paths(self._client)
         bodies = list(objects_of(published))
         chosen = self._chance.sample(bodies, min(share, len(bodies)))
         faulty = [broken(each, self._chance) for each in chosen]

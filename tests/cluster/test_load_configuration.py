@@ -75,6 +75,12 @@ def test_errors_name_the_file_and_the_cause(tmp_path: Path, text: str, error: st
     assert error in str(refused.value)
 
 
+def test_devices_are_read_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text("devices: [{driver: d, count: 2, devices: [{name: x, capacity: {memory: {value: 1Gi}}}]}]")
+    assert Configuration.load(path).devices.drivers == {"d"}
+
+
 @pytest.mark.parametrize(
     ("csv", "error"),
     [("0:00\n", "day.csv:1: needs a time and a value"), ("0,1\n0,2\n", "day.csv:2: there are two values at 0")],

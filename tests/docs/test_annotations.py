@@ -8,6 +8,7 @@ from steersman.cluster.node_pools.plan import FAILS_AFTER, INTERRUPTED_AFTER
 from steersman.net.ascii import lower
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.context import LIVENESS, READINESS, STARTUP
+from steersman.nodes.devices.preparation import ERROR
 from steersman.nodes.eviction import CONDITIONS
 from steersman.nodes.node_set import OF_KWOK, SIMULATED, UNREACHABLE
 from steersman.nodes.server.servers import WEBHOOKS
@@ -41,6 +42,7 @@ def test_annotations_of_pods_and_other_objects_are_those_that_are_read() -> None
     assert documented("Pods and other objects") == {
         WEBHOOKS: "Pod",
         f"{PREFIX}serve.PORT": "Pod",
+        ERROR: "Pod, ResourceClaim",
         f"{ANNOTATION}NAME": "any object",
     }
 
@@ -55,7 +57,7 @@ def test_annotations_of_nodes_are_those_that_are_read() -> None:
 def test_every_use_of_the_prefix_is_one_that_is_looked_for() -> None:
     """A further way to name an annotation needs a line in the tests above."""
     of_nodes = r"start-delay|ready-after|group|unreachable|simulated"
-    known = rf"(?:{of_nodes}|serve\.|webhooks|run-for|exit-code|logs|\{{resource\}}|\{{what\}})"
+    known = rf"(?:{of_nodes}|serve\.|webhooks|run-for|exit-code|logs|prepare-error|\{{resource\}}|\{{what\}})"
     used = re.findall(r"\{PREFIX\}[^\"\s),]*", "\n".join(_files_of_nodes()))
     assert [each for each in used if not re.match(r"\{PREFIX\}" + known, each)] == []
 

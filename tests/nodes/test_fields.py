@@ -134,26 +134,28 @@ SecurityContext: capabilities privileged seLinuxOptions readOnlyRootFilesystem a
   seccompProfile appArmorProfile
 VolumeMount: readOnly mountPropagation
 Sysctl: value
+ResourceRequirements: claims
+PodSpec: resourceClaims
 HostPathVolumeSource: type
 NFSVolumeSource, PersistentVolumeClaimVolumeSource: readOnly
 LifecycleHandler: httpGet tcpSocket
 Capabilities SELinuxOptions SeccompProfile AppArmorProfile HTTPGetAction HTTPHeader GRPCAction
+PodResourceClaim ResourceClaim
 """
 """These affect programs, file systems and networks that are not simulated; docs/up-containers.md says so."""
 
 REPORTED = """
-PodSpec: hostPID hostIPC runtimeClassName resourceClaims
+PodSpec: hostPID hostIPC runtimeClassName
 PodSecurityContext, SecurityContext: windowsOptions
 Container, EphemeralContainer: volumeDevices
-ResourceRequirements: claims
 Volume: gcePersistentDisk awsElasticBlockStore gitRepo iscsi glusterfs rbd flexVolume cinder cephfs flocker fc azureFile
   vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi image
 VolumeProjection: clusterTrustBundle podCertificate
 AWSElasticBlockStoreVolumeSource AzureDiskVolumeSource AzureFileVolumeSource CSIVolumeSource CephFSVolumeSource
 CinderVolumeSource ClusterTrustBundleProjection FCVolumeSource FlexVolumeSource FlockerVolumeSource
 GCEPersistentDiskVolumeSource GitRepoVolumeSource GlusterfsVolumeSource ISCSIVolumeSource ImageVolumeSource
-PhotonPersistentDiskVolumeSource PodCertificateProjection PodResourceClaim PortworxVolumeSource QuobyteVolumeSource
-RBDVolumeSource ResourceClaim ScaleIOVolumeSource StorageOSVolumeSource VolumeDevice VsphereVirtualDiskVolumeSource
+PhotonPersistentDiskVolumeSource PodCertificateProjection PortworxVolumeSource QuobyteVolumeSource
+RBDVolumeSource ScaleIOVolumeSource StorageOSVolumeSource VolumeDevice VsphereVirtualDiskVolumeSource
 WindowsSecurityContextOptions
 """
 """These have no effect, which an event says."""

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
-from steersman.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from steersman.client.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.values import times
+from steersman.scheduler.devices.extended_resources import ClassNames
 from tests.scheduler.scene import Scene, wait_for
 
 DRIVER = "gpu.example.com"
@@ -238,3 +239,150 @@ async def test_a_pod_follows_a_claim_that_another_has(scene: Scene) -> None:
     assert await scene.wait_for_node("q") == "a"
     claim = await scene.client.get(RESOURCE_CLAIMS, "c", "default")
     assert [each.name for each in claim.status.reserved_for] == ["p", "q"]
+
+
+# Extended resources of DeviceClasses
+
+
+async def make_extended_class(scene: Scene, name: str = "gpu", resource: str = "example.com/gpu") -> None:
+    selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
+    plain = {"metadata": {"name": name}, "spec": {"selectors": selectors, "extendedResourceName": resource}}
+    await scene.client.create(DEVICE_CLASSES, from_plain(DeviceClass, plain))
+
+
+def with_gpus(*counts: str, resource: str = "example.com/gpu", **spec: Any) -> dict[str, Any]:
+    containers = [
+        {"name": f"c{number}", "image": "i", "resources": {"requests": {resource: count}, "limits": {resource: count}}}
+        for number, count in enumerate(counts)
+    ]
+    return {"containers": containers, **spec}
+
+
+async def extended_claim_of(scene: Scene, pod: str) -> ResourceClaim:
+    status = (await scene.get(pod)).status.extended_resource_claim_status
+    assert status is not None
+    return await scene.client.get(RESOURCE_CLAIMS, status.resource_claim_name, "default")
+
+
+@pytest.mark.parametrize("resource", ["example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"])
+async def test_devices_provide_an_extended_resource(scene: Scene, resource: str) -> None:
+    for name in ("a", "b"):
+        await scene.node(name)
+    await make_extended_class(scene)
+    await make_slice(scene, "a", device("one"))
+    await make_slice(scene, "b", device("one"), device("two"), device("three"))
+    pod = await scene.pod("p", **with_gpus("2", "1", resource=resource))
+    assert await scene.wait_for_node("p") == "b"
+    claim = await extended_claim_of(scene, "p")
+    assert claim.metadata.name.startswith("p-extended-resources-")
+    assert claim.metadata.annotations == {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert [(each.kind, each.uid, each.controller) for each in claim.metadata.owner_references] == [
+        ("Pod", pod.metadata.uid, True)
+    ]
+    assert [each.name for each in claim.status.reserved_for] == ["p"]
+    assert sorted(await allocated_devices(scene, claim.metadata.name)) == ["b/one", "b/three", "b/two"]
+    status = (await scene.get("p")).status.extended_resource_claim_status
+    assert status is not None
+    assert [(each.container_name, each.resource_name, each.request_name) for each in status.request_mappings or ()] == [
+        ("c0", resource, "container-0-request-0"),
+        ("c1", resource, "container-1-request-0"),
+    ]
+
+
+async def test_a_node_with_the_resource_of_its_own_needs_no_claim(scene: Scene) -> None:
+    await scene.node("a", allocatable={"example.com/gpu": "1"})
+    await make_extended_class(scene)
+    await scene.pod("first", **with_gpus("1"))
+    assert await scene.wait_for_node("first") == "a"
+    assert (await scene.get("first")).status.extended_resource_claim_status is None
+    await scene.pod("second", **with_gpus("1"))
+    assert "Insufficient example.com/gpu" in ((await scene.wait_for_refusal("second")).message or "")
+
+
+async def test_a_class_that_comes_later_helps_and_no_device_is_given_twice(scene: Scene) -> None:
+    await scene.node("a", allocatable={"cpu": "64"})
+    await make_slice(scene, "a", *(device(f"d{number}") for number in range(4)))
+    for number in range(5):
+        await scene.pod(f"p{number}", **with_gpus("1"))
+    assert "Insufficient example.com/gpu" in ((await scene.wait_for_refusal("p0")).message or "")
+    await make_extended_class(scene)
+
+    async def placed() -> list[str]:
+        names = [f"p{number}" for number in range(5)]
+        found = [name for name in names if (await scene.get(name)).spec.node_name]
+        return found if len(found) == 4 else []
+
+    running = await wait_for(placed)
+    devices = [
+        one
+        for name in running
+        for one in await allocated_devices(scene, (await extended_claim_of(scene, name)).metadata.name)
+    ]
+    assert sorted(devices) == ["a/d0", "a/d1", "a/d2", "a/d3"]
+    (waiting,) = {f"p{number}" for number in range(5)} - set(running)
+    assert "cannot allocate all claims" in ((await scene.wait_for_refusal(waiting)).message or "")
+
+
+async def test_init_containers_share_devices_with_those_that_follow(scene: Scene) -> None:
+    await scene.node("a")
+    await make_extended_class(scene)
+    await make_slice(scene, "a", *(device(f"d{number}") for number in range(3)))
+    spec = with_gpus("2")
+    init = with_gpus("1", "3")["containers"]
+    spec["initContainers"] = [{**each, "name": f"init{number}"} for number, each in enumerate(init)]
+    await scene.pod("p", **spec)
+    assert await scene.wait_for_node("p") == "a"
+    claim = await extended_claim_of(scene, "p")
+    assert [(each.name, each.exactly and each.exactly.count) for each in claim.spec.devices.requests or ()] == [
+        ("container-1-request-0", 1),
+        ("container-2-request-0", 2),
+    ]
+    status = (await scene.get("p")).status.extended_resource_claim_status
+    assert status is not None
+    assert [(each.container_name, each.request_name) for each in status.request_mappings or ()] == [
+        ("c0", "container-2-request-0"),
+        ("init0", "container-2-request-0"),
+        ("init1", "container-2-request-0"),
+        ("init1", "container-1-request-0"),
+    ]
+
+
+async def test_a_claim_of_an_attempt_that_failed_is_replaced(scene: Scene) -> None:
+    await scene.node("a", unschedulable=True)
+    await make_extended_class(scene)
+    await make_slice(scene, "a", device("one"))
+    pod = await scene.pod("p", **with_gpus("1"))
+    await scene.wait_for_refusal("p")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod.metadata.uid, "controller": True}
+    metadata = {
+        "name": "stale",
+        "namespace": "default",
+        "ownerReferences": [owner],
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+    }
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    plain = {"metadata": metadata, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+    await scene.client.create(RESOURCE_CLAIMS, from_plain(ResourceClaim, plain))
+    await scene.client.patch(NODES, "a", "", {"spec": {"unschedulable": None}})
+    assert await scene.wait_for_node("p") == "a"
+    assert await scene.client.find(RESOURCE_CLAIMS, "stale", "default") is None
+    assert (await extended_claim_of(scene, "p")).metadata.name != "stale"
+
+
+async def test_the_youngest_class_provides_a_resource_and_then_the_lowest_name() -> None:
+    names = ClassNames()
+
+    def device_class(name: str, second: int, resource: str | None = "example.com/gpu") -> DeviceClass:
+        metadata = {"name": name, "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}
+        return from_plain(DeviceClass, {"metadata": metadata, "spec": {"extendedResourceName": resource}})
+
+    first, second, third = device_class("c", 1), device_class("b", 2), device_class("a", 2)
+    for each in (first, second, third):
+        names.changed(None, each)
+    assert names.class_of("example.com/gpu") is third
+    assert names.class_of("deviceclass.resource.kubernetes.io/c") is first
+    names.changed(third, device_class("a", 2, None))
+    assert names.class_of("example.com/gpu") is second
+    names.changed(second, None)
+    names.changed(first, None)
+    assert names.class_of("example.com/gpu") is None

@@ -39,7 +39,7 @@ class _EmptyInformers:
 
 
 def cycle_on(cluster: ClusterState) -> Cycle:
-    demands = Demands(cast(Informers, _EmptyInformers()), cluster)
+    demands = Demands(cast(Informers, _EmptyInformers()), cluster, lambda pod: frozenset())
     return Cycle(cluster, demands, Nominator(), lambda: (), lambda _: None, lambda _: None)
 
 

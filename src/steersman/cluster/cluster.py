@@ -252,6 +252,7 @@ class Cluster:
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
+            devices=self._configuration.devices,
             stage_objects=self._has_kwok,
             faults=self._fault_objects,
         )

@@ -10,6 +10,7 @@ from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
+from steersman.nodes.devices.slices import DeviceSets
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.server.servers import NodeServers
@@ -62,6 +63,7 @@ class Components:
         *,
         schedules: bool,
         pools: bool = False,
+        devices: DeviceSets | None = None,
         stage_objects: bool = False,
         faults: FaultSet | None = None,
     ) -> None:
@@ -81,7 +83,7 @@ class Components:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
-        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account)
+        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account, devices)
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
         self._stage_objects: StageObjects | None = None
         if stage_objects:

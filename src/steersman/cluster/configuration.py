@@ -13,9 +13,11 @@ import msgspec
 from steersman.api.core.v1 import Taint
 from steersman.cluster.load_configuration import CurveEntry, LoadError, MetricEntry, UsageEntry, load_of
 from steersman.dumps.reading import Dump
+from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.suggestions import explain_validation_error
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.values.quantity import QuantityError, parse
+from steersman.nodes.devices.slices import DeviceSet, DeviceSets
 from steersman.nodes.load import Load
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.rehearsal import Unknown
@@ -56,6 +58,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     manage_all_nodes: bool = msgspec.field(name="manageAllNodes", default=False)
     unknown_programs: Unknown | None = msgspec.field(name="unknownPrograms", default=None)
     answer_webhooks: bool = msgspec.field(name="answerWebhooks", default=False)
+    devices: list[DeviceSet] = []
     curves: list[CurveEntry] = []
     usage: list[UsageEntry] = []
     metrics: list[MetricEntry] = []
@@ -101,6 +104,8 @@ class Configuration:
     """Treatment of programs that are not simulated; None for the default of each container."""
     answer_webhooks: bool = False
     """True if pods serve as webhooks that allow everything, and as API servers without resources."""
+    devices: DeviceSets = field(default_factory=DeviceSets)
+    """Devices of nodes."""
     simulated_load: Load = field(default_factory=Load)
     """Usage of containers, and values of metrics."""
 
@@ -139,6 +144,7 @@ class Configuration:
             manage_all_nodes=found.manage_all_nodes,
             unknown_programs=found.unknown_programs,
             answer_webhooks=found.answer_webhooks,
+            devices=_devices(path, found),
             simulated_load=_load(path, found),
         )
 
@@ -180,6 +186,14 @@ def _load(path: Path, found: _File) -> Load:
         return load_of(found.curves, found.usage, found.metrics, folder=path.parent, seed=found.seed or 0)
     except LoadError as error:
         raise ConfigurationError(f"{path}: {error}") from None
+
+
+def _devices(path: Path, found: _File) -> DeviceSets:
+    """Return the configured devices. Raises ConfigurationError."""
+    try:
+        return DeviceSets(found.devices)
+    except SelectorError as error:
+        raise ConfigurationError(f"{path}: devices: {error}") from None
 
 
 def _is_object(document: Any) -> bool:

@@ -32,10 +32,13 @@ from steersman.nodes.container.probes import due_commands
 from steersman.nodes.contents import PodContents
 from steersman.nodes.context import CommandResult, ContainerRecord, PodContext, PodEvent
 from steersman.nodes.current_world import run_command
+from steersman.nodes.devices.preparation import Preparation, Prepared
+from steersman.nodes.devices.publisher import SlicePublisher
+from steersman.nodes.devices.slices import DeviceSets
 from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
 from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.initial_world import initial_world, variables_of
-from steersman.nodes.needs import Needs, earliest
+from steersman.nodes.needs import Needs
 from steersman.nodes.node_set import UNREACHABLE, NodeSet
 from steersman.nodes.pod_life import PodSyncResult, sync_pod, takes_long
 from steersman.nodes.pod_status import rejected
@@ -82,6 +85,7 @@ class Kubelets(NodeHooks):
         servers: NodeServers,
         stages: StagePlayers | None = None,
         client_of_account: ClientOf | None = None,
+        devices: DeviceSets | None = None,
     ) -> None:
         self._client = client
         self._client_of_account = client_of_account
@@ -98,6 +102,9 @@ class Kubelets(NodeHooks):
             client.with_own_limit(), self._node_objects, nodes, reports=lambda: not self._stages_rule_nodes
         )
         self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self)
+        devices = devices or DeviceSets()
+        self._preparation = Preparation(client, informers, devices)
+        self._publisher = SlicePublisher(client, informers, devices, nodes.__contains__) if devices.drivers else None
         self._started = False
         self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
         self._nodes_of_pods: dict[Key, SimulatedNode] = {}
@@ -127,6 +134,7 @@ class Kubelets(NodeHooks):
         self._node_objects.on_change(self._node_changed)
         self._pods.on_change(self._changed)
         self._volumes.start(self._queue.add)
+        self._preparation.start(self._queue.add)
         await self._needs.start(self._queue.add)
         await (
             self._pods.wait_until_synced()
@@ -136,6 +144,8 @@ class Kubelets(NodeHooks):
             self._start_stages(self._stages)
         self._queue.start(self._sync, self._failed, name="kubelets", workers=_WORKERS)
         await self._adoption.start()
+        if self._publisher is not None:
+            await self._publisher.start()
         self._tasks = [
             asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"),
             asyncio.create_task(self._resume_returned_nodes(), name="nodes that return"),
@@ -149,6 +159,8 @@ class Kubelets(NodeHooks):
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self._queue.stop()
+        if self._publisher is not None:
+            await self._publisher.stop()
         await self._adoption.stop()
         await self._needs.stop()
         if self._stages is not None:
@@ -183,7 +195,8 @@ class Kubelets(NodeHooks):
     @property
     def idle(self) -> bool:
         """True if no pod needs a sync now; some may be due later."""
-        return self._queue.idle and self._adoption.idle and (self._stages is None or self._stages.idle)
+        others = (self._adoption, self._stages, self._publisher)
+        return self._queue.idle and all(each is None or each.idle for each in others)
 
     def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         if new is None and old is not None:
@@ -196,6 +209,8 @@ class Kubelets(NodeHooks):
     def adopted(self, node: SimulatedNode, obj: Node) -> None:
         """Set up a node that is simulated from now on, and sync its pods."""
         self._node_changed(None, obj)
+        if self._publisher is not None:
+            self._publisher.add(node.name)
         if self._stages is not None:
             self._stages.resume_node(node)
         for pod in self._pods.indexed(BY_NODE, node.name):
@@ -290,7 +305,7 @@ class Kubelets(NodeHooks):
         if known is not None and known is not node:
             known.release(key)
             known.allocated.remove(key)
-            await self._release_volumes(key, known)
+            await self._release(key, known)
             self._nodes_of_pods.pop(key, None)
         if pod is None or node is None or node.unreachable or node.boots:
             return
@@ -304,9 +319,10 @@ class Kubelets(NodeHooks):
         mounted = await self._mount(pod, node)
         containers, uid = self._servers.containers, pod.metadata.uid
         found = await self._needs.check(pod)
-        self._record_events(node, pod, found.events)
+        prepared = Prepared(True) if is_terminal(pod) else await self._preparation.prepare(pod)
+        self._record_events(node, pod, [*found.events, *prepared.events])
         now = times.unix_now()
-        context = self._context(node, address, uid, mounted=mounted and found.mounted)
+        context = self._context(node, address, uid, mounted=mounted and found.mounted and prepared.is_ready)
         shared = await self._shared(node, pod, context.records, now) if context.mounted else None
         work_errors = await self._work_errors(node, pod) if context.mounted else {}
         context = replace(
@@ -327,17 +343,21 @@ class Kubelets(NodeHooks):
         self._record_events(node, pod, done.events)
         if is_terminal(pod) or done.is_finished:
             node.allocated.remove(key)
-            await self._release_volumes(key, node)
+            await self._release(key, node)
         if is_terminal(pod):
             containers.forget(pod, gone=False)
         if done.is_finished:
             await self._delete(pod)
-        elif (
-            next_sync := earliest(
-                earliest(done.next_sync, found.next_sync), None if shared is None else shared.next_sync(now)
+        else:
+            dues = (
+                done.next_sync,
+                found.next_sync,
+                prepared.next_sync,
+                None if shared is None else shared.next_sync(now),
             )
-        ) is not None:
-            self._queue.add_after(key, min(max(next_sync - now, 0.001), _LONGEST_WAIT))
+            next_sync = min((each for each in dues if each is not None), default=None)
+            if next_sync is not None:
+                self._queue.add_after(key, min(max(next_sync - now, 0.001), _LONGEST_WAIT))
 
     async def _work_errors(self, node: SimulatedNode, pod: Pod) -> dict[str, str]:
         """Do the work of containers that create Secrets. Return the error of each by container name, "" for success."""
@@ -444,7 +464,9 @@ class Kubelets(NodeHooks):
             self._record_events(node, pod, [PodEvent("Normal", "FileSystemResizeSuccessful", text)])
         return resized is not None or bool(pod.status.pod_ip)  # a pod that has started goes on
 
-    async def _release_volumes(self, key: Key, node: SimulatedNode) -> None:
+    async def _release(self, key: Key, node: SimulatedNode) -> None:
+        """Release the claims and volumes of a pod that has ended. Raises StatusError, Unreachable."""
+        await self._preparation.release(key)
         if self._volumes.has(key):
             await self._volumes.release(key, node.name)
 

@@ -117,13 +117,6 @@ class Needs:
         return config_error(container, namespace, partial(self._sources.keys, namespace))
 
 
-def earliest(one: float | None, other: float | None) -> float | None:
-    """Return the earlier of two times, each of which may be None."""
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
-
-
 def _advice_about(missing: Mapping[Source, set[str]], namespace: str) -> str:
     first, keys = next(iter(missing.items()))
     names = ", ".join(f'{each.kind.lower()} "{each.name}"' for each in [*missing][:_MOST_LISTED])

@@ -40,7 +40,6 @@ _EMPTY_VOLUMES: Final = (
 _OF_SPEC: Final[tuple[tuple[str, Callable[[PodSpec], object]], ...]] = (
     ("hostIPC", lambda spec: spec.host_ipc),
     ("hostPID", lambda spec: spec.host_pid),
-    ("resourceClaims", lambda spec: spec.resource_claims),
     ("runtimeClassName", lambda spec: spec.runtime_class_name),
     ("securityContext.windowsOptions", lambda spec: spec.security_context and spec.security_context.windows_options),
 )

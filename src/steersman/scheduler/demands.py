@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from steersman.api.apps import v1 as apps
@@ -30,8 +30,12 @@ _MOST_KNOWN: Final = 4096
 class Demands:
     """Reads the demands of pods, each distinct demand once."""
 
-    def __init__(self, informers: Informers, cluster: ClusterState) -> None:
+    def __init__(
+        self, informers: Informers, cluster: ClusterState, device_resources: Callable[[core.Pod], frozenset[str]]
+    ) -> None:
+        """`device_resources` returns the extended resources of a pod that devices of a DeviceClass provide."""
         self._cluster = cluster
+        self._device_resources = device_resources
         self._services = informers.for_resource(SERVICES)
         self._controllers = informers.for_resource(REPLICATION_CONTROLLERS)
         self._replica_sets = informers.for_resource(REPLICA_SETS)
@@ -79,7 +83,13 @@ class Demands:
         """Return what other objects of the cluster add to the demand of a pod."""
         anti_affinity_terms, preference_terms = self._cluster.terms_selecting(pod)
         namespace_labels = self._cluster.labels_of(pod.metadata.namespace)
-        return DemandContext(self._selector_of(pod), anti_affinity_terms, preference_terms, namespace_labels)
+        return DemandContext(
+            self._selector_of(pod),
+            anti_affinity_terms,
+            preference_terms,
+            namespace_labels,
+            self._device_resources(pod),
+        )
 
     def _selector_of(self, pod: core.Pod) -> Selector:
         if pod.spec.topology_spread_constraints:

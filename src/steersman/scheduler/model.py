@@ -29,10 +29,10 @@ class Model:
 
     def __init__(self, informers: Informers) -> None:
         self.cluster: Final = ClusterState()
-        self.demands: Final = Demands(informers, self.cluster)
+        self.devices: Final = DeviceStore(informers)
+        self.demands: Final = Demands(informers, self.cluster, self.devices.class_names.requested_by)
         self.nominator: Final = Nominator()
         self.volumes: Final = VolumeStore(informers)
-        self.devices: Final = DeviceStore(informers)
         self.budgets: Final = informers.for_resource(POD_DISRUPTION_BUDGETS)
         self.cycle: Final = Cycle(
             self.cluster, self.demands, self.nominator, self.budgets.list, self._volumes_of, self._claims_of
@@ -49,4 +49,5 @@ class Model:
         return PodVolumes(pod, self.volumes, self.cluster.users_of) if has_relevant_volumes(pod) else None
 
     def _claims_of(self, pod: core.Pod) -> PodClaims | None:
-        return PodClaims(pod, self.devices) if pod.spec.resource_claims else None
+        is_needed = pod.spec.resource_claims or self.devices.class_names.requested_by(pod)
+        return PodClaims(pod, self.devices) if is_needed else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from steersman.machinery.private_files import read_bounded, write_whole
+from steersman.machinery.private_files import open_own, write_whole
 
 _NAME: Final = "opened.json"
+_MOST: Final = 4096
+"""Bytes of a note."""
 
 
 class Note(msgspec.Struct, rename="camel", kw_only=True):
@@ -22,9 +25,10 @@ class Note(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def read_note(folder: Path) -> Note | None:
-    """Return the note in a data folder, None without one. Raises OSError."""
+    """Return the note in a data folder, None without one. Raises OSError, also for a link and a file of others."""
     try:
-        return msgspec.json.decode(read_bounded(folder / _NAME), type=Note)
+        with os.fdopen(open_own(folder / _NAME, os.O_RDONLY), "rb") as file:
+            return msgspec.json.decode(file.read(_MOST), type=Note)
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:

@@ -37,6 +37,8 @@ class DemandContext(Struct, frozen=True, eq=False):
     liked_by: Sequence[AffinityTerm] = ()
     """Terms of other pods that select this pod and count in scores."""
     namespace_labels: Labels = field(default_factory=dict)
+    device_resources: frozenset[str] = frozenset()
+    """Requested extended resources that devices of a DeviceClass provide."""
 
 
 class Demand(Struct, frozen=True, eq=False):
@@ -62,6 +64,8 @@ class Demand(Struct, frozen=True, eq=False):
     liked_by: Sequence[AffinityTerm]
     is_heavy: bool
     """True if checking a node takes long."""
+    device_resources: frozenset[str] = frozenset()
+    """Extended resources that devices provide on nodes that have none of their own."""
 
 
 def demand_key(pod: core.Pod, context: DemandContext) -> bytes:
@@ -93,6 +97,7 @@ def demand_key(pod: core.Pod, context: DemandContext) -> bytes:
             str(context.sibling_selector),
             [repr(each) for each in context.kept_away_by],
             [repr(each) for each in context.liked_by],
+            sorted(context.device_resources),
         )
     )
     return whole if len(whole) <= _LONGEST_KEY else sha256(whole).digest()
@@ -124,4 +129,5 @@ def read_demand(pod: core.Pod, context: DemandContext, key: bytes) -> Demand:
         kept_away_by=context.kept_away_by,
         liked_by=context.liked_by,
         is_heavy=len(context.kept_away_by) + len(context.liked_by) > MOST or is_heavy(pod),
+        device_resources=context.device_resources,
     )

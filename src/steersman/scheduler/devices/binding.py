@@ -8,13 +8,17 @@ from typing import Final
 import msgspec
 
 from steersman.api.core.v1 import Pod
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.api.resource.v1 import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from steersman.client.client import Client
-from steersman.client.errors import is_conflict
+from steersman.client.errors import ignoring, is_conflict, is_not_found
+from steersman.client.pod_status import patch_pod_status
 from steersman.client.resources import RESOURCE_CLAIMS
+from steersman.client.transport import Unreachable
 from steersman.machinery.built_in.resource_claims import DELETE_PROTECTION, is_reserved_for
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.scheduler.devices.extended_resources import ANNOTATION, ExtendedClaim, status_of
 from steersman.scheduler.devices.pod_claims import ClaimPlan
 from steersman.scheduler.devices.readiness import (
     TIMEOUT,
@@ -52,6 +56,8 @@ class ClaimBinder:
         """Write the claims of a plan. Raises StatusError, Unreachable."""
         for claim in plan.claims:
             await self._bind(claim, plan.allocations.get(claim.metadata.uid), pod)
+        if plan.extended is not None:
+            await self._create(plan.extended, plan.allocations[plan.extended.claim.metadata.uid], pod)
         self.revert(plan)
 
     def must_wait(self, plan: ClaimPlan) -> bool:
@@ -81,9 +87,43 @@ class ClaimBinder:
         return found.is_ready
 
     async def release(self, claim: ResourceClaim) -> None:
-        """Remove the allocation of a claim. Raises StatusError (Conflict) if the claim has changed, Unreachable."""
+        """Remove the allocation of a claim, or a claim for extended resources itself.
+
+        Raises StatusError (Conflict) if the claim has changed, Unreachable.
+        """
+        if claim.metadata.annotations.get(ANNOTATION) == "true":
+            await self._delete(claim)
+            return
         status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=[], devices=[])
         await self._client.update_status(RESOURCE_CLAIMS, msgspec.structs.replace(claim, status=status))
+
+    async def _create(self, extended: ExtendedClaim, allocation: AllocationResult, pod: Pod) -> None:
+        """Create the claim for a pod's extended resources, allocated, and write its name into the pod's status.
+
+        Raises StatusError, Unreachable; the claim is deleted then.
+        """
+        new = msgspec.structs.replace(extended.claim, metadata=msgspec.structs.replace(extended.claim.metadata, uid=""))
+        claim = await self._client.create(RESOURCE_CLAIMS, new)
+        try:
+            await self._bind(claim, allocation, pod)
+            await patch_pod_status(self._client, pod, status_of(claim.metadata.name, extended.mappings))
+        except (StatusError, Unreachable):
+            await self._delete(claim)
+            raise
+
+    async def _delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim that the scheduler has made, without its finalizer. Raises StatusError, Unreachable."""
+        metadata = claim.metadata
+        with ignoring(is_not_found):
+            now = await self._client.get(RESOURCE_CLAIMS, metadata.name, metadata.namespace)
+            if now.metadata.uid != metadata.uid:
+                return
+            if DELETE_PROTECTION in now.metadata.finalizers:
+                finalizers = [each for each in now.metadata.finalizers if each != DELETE_PROTECTION]
+                now.metadata = msgspec.structs.replace(now.metadata, finalizers=finalizers)
+                await self._client.update(RESOURCE_CLAIMS, now)
+            options = DeleteOptions(preconditions=Preconditions(uid=metadata.uid))
+            await self._client.delete(RESOURCE_CLAIMS, metadata.name, metadata.namespace, options)
 
     async def _bind(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod) -> None:
         metadata = claim.metadata

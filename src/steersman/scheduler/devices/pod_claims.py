@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from steersman.api.core.v1 import Node, Pod, PodResourceClaim
@@ -16,6 +18,12 @@ from steersman.machinery.built_in.resource_claims import (
     name_of,
 )
 from steersman.scheduler.devices.allocator import Allocator
+from steersman.scheduler.devices.extended_resources import (
+    ExtendedClaim,
+    extended_claim,
+    is_extended_claim_of,
+    needed_on,
+)
 from steersman.scheduler.devices.readiness import is_lost
 from steersman.scheduler.devices.selectors import SelectionFailed, Selections
 from steersman.scheduler.devices.store import DeviceStore, each_device
@@ -26,6 +34,7 @@ _MOST_CONSUMERS = 256
 
 ELSEWHERE = Rejection(DYNAMIC_RESOURCES, ("resourceclaim not available on the node",))
 NOT_ALL = Rejection(DYNAMIC_RESOURCES, ("cannot allocate all claims",))
+CANNOT_EXTEND = Rejection(DYNAMIC_RESOURCES, ("cannot schedule extended resource claim",))
 IN_USE = Rejection(DYNAMIC_RESOURCES, ("resourceclaim in use",))
 
 
@@ -35,6 +44,8 @@ class ClaimPlan(Struct, frozen=True):
     claims: tuple[ResourceClaim, ...]
     allocations: dict[str, AllocationResult]
     """New allocations by the claim's UID."""
+    extended: ExtendedClaim | None = None
+    """Claim for extended resources, which is to be created."""
 
 
 class PodClaims:
@@ -47,6 +58,11 @@ class PodClaims:
         self._selections = Selections()
         self._unavailable: dict[str, ResourceClaim] = {}
         """Claims whose allocation some node cannot use, by UID."""
+        self._extended_resources = store.class_names.requested_by(pod)
+        self._extended_claims: dict[tuple[str, ...], ExtendedClaim] = {}
+        """Claims for extended resources, by those that a node lacks."""
+        self._stale = next(self._stale_claims(), None)
+        """Claim for extended resources of an earlier attempt that failed."""
         self.before = self._read()
 
     def _read(self) -> Rejection | None:
@@ -70,6 +86,12 @@ class PodClaims:
                     return _rejection(missing)
         return None
 
+    def _stale_claims(self) -> Iterator[ResourceClaim]:
+        if self._extended_resources:
+            for each in self._store.claims.list(self._pod.metadata.namespace):
+                if is_extended_claim_of(each, self._pod):
+                    yield each
+
     def _missing_class(self, claim: ResourceClaim) -> str:
         for request in claim.spec.devices.requests or ():
             ways = (
@@ -90,6 +112,9 @@ class PodClaims:
                 for each in (request.exactly,) if request.exactly is not None else request.first_available:
                     found = self._store.classes.get("", each.device_class_name)
                     chains.append([*(found.spec.selectors if found is not None else ()), *each.selectors])
+        for resource in self._extended_resources:
+            if (provider := self._store.class_names.class_of(resource)) is not None:
+                chains.append([*provider.spec.selectors])
         if any(chains):
             devices = [(device, key[0]) for key, device, _ in each_device(self._store.slices.list())]
             await self._selections.evaluate(devices, chains)
@@ -103,6 +128,8 @@ class PodClaims:
         if node is None:
             return None
         unavailable = [claim for claim in self._claims if _is_unavailable(claim, info.name, node)]
+        if self._stale is not None:
+            return CANNOT_EXTEND
         if unavailable:
             self._unavailable |= {claim.metadata.uid: claim for claim in unavailable}
             return ELSEWHERE
@@ -115,6 +142,8 @@ class PodClaims:
         """Return a claim whose allocation keeps the pod off a checked node and that no other pod uses; None if there is
         none.
         """
+        if self._stale is not None:
+            return self._stale
         for claim in self._unavailable.values():
             users = claim.status.reserved_for
             if not users or (len(users) == 1 and is_reserved_for(claim, self._pod)):
@@ -124,10 +153,12 @@ class PodClaims:
     def plan(self, node: Node) -> ClaimPlan | None:
         """Return what has to be written for a node on which the claims can be satisfied."""
         found = self._allocate(node)
-        return None if found is None else ClaimPlan(tuple(self._claims), found)
+        return None if found is None else ClaimPlan(tuple(self._claims), found, self._extended_on(node))
 
     def _allocate(self, node: Node) -> dict[str, AllocationResult] | None:
         needy = self._unallocated()
+        if (extended := self._extended_on(node)) is not None:
+            needy.append(extended.claim)
         if not needy:
             return {}
         found = Allocator(self._store, node, needy, self._selections).allocate()
@@ -136,6 +167,17 @@ class PodClaims:
             if found is None
             else {claim.metadata.uid: allocation for claim, allocation in zip(needy, found, strict=True)}
         )
+
+    def _extended_on(self, node: Node) -> ExtendedClaim | None:
+        """Return the claim for the extended resources that a node does not have itself; None if it has all."""
+        lacking = needed_on(node, self._extended_resources) if self._extended_resources else ()
+        if not lacking:
+            return None
+        found = self._extended_claims.get(lacking)
+        if found is None:
+            found = extended_claim(self._pod, lacking, self._store.class_names.class_of)
+            self._extended_claims[lacking] = found
+        return found
 
 
 def _is_unavailable(claim: ResourceClaim, name: str, node: Node) -> bool:

@@ -13,6 +13,7 @@ from steersman.api.resource.v1 import AllocationResult, CounterSet, Device, Reso
 from steersman.client.informer import Informer, Informers
 from steersman.client.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from steersman.machinery.built_in.node_affinity import node_selector
+from steersman.scheduler.devices.extended_resources import ClassNames
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -46,6 +47,8 @@ class DeviceStore:
         self._pending: dict[str, AllocationResult] = {}
         self._allocated: dict[DeviceID, int] = {}
         self._by_pool: dict[tuple[str, str], dict[str, ResourceSlice]] = defaultdict(dict)
+        self.class_names: Final = ClassNames()
+        self.classes.on_change(self.class_names.changed)
         self.claims.on_change(self._claim_changed)
         self.slices.on_change(self._slice_changed)
 

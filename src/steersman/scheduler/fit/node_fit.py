@@ -113,6 +113,8 @@ def each_shortage(demand: Demand, info: NodeInfo) -> Iterator[Shortage]:
             yield Shortage(name, wanted, total, used)
     for name, wanted in requested.scalars.items():
         total, used = has.scalars.get(name, 0), info.scalars.get(name, 0)
+        if not total and name in demand.device_resources:
+            continue  # devices provide it here, which the claims of the pod decide
         if wanted > 0 and wanted > total - used:
             yield Shortage(name, wanted, total, used)
 

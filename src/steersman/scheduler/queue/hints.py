@@ -250,6 +250,7 @@ REGISTERED: Final[Mapping[str, Sequence[Registered]]] = {
     plugins.NODE_RESOURCES_FIT: (
         ("pods", Action.DELETE | Action.POD_SCALE_DOWN, _freed_resources),
         ("nodes", Action.ADD | Action.NODE_ALLOCATABLE, _has_more_allocatable),
+        ("deviceclasses", Action.ADD | Action.UPDATE, always),
     ),
     plugins.POD_TOPOLOGY_SPREAD: (
         ("pods", Action.ADD | Action.DELETE | Action.POD_LABEL | Action.POD_TOLERATION, _counts_elsewhere),
