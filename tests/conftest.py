@@ -206,7 +206,7 @@ async def start_control_plane(keys_folder: Path) -> AsyncIterator[StartControlPl
 @pytest.fixture
 def client_of() -> Callable[..., Client]:
     """Return `client_of(plane, user)`, which makes a client of a control plane, by default for the administrator."""
-    tokens = {user.name: user.token for user in USERS}
+    tokens: dict[str | User, str] = {user.name: user.token for user in USERS}
     return lambda plane, user="admin": Client(plane, tokens, user)
 
 

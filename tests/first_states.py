@@ -25,7 +25,7 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 _OF_ONE_SERVER: Final = ("/registry/leases/", "/registry/masterleases/")
 """Key prefixes of objects that belong to the server that wrote them."""
 _MOST: Final = 64
-"""Most first states that a process keeps."""
+"""Most first states that a process keeps. The least recently used one goes first: options with paths come only once."""
 
 
 class FirstStates:
@@ -37,7 +37,11 @@ class FirstStates:
 
     def begin(self, options: Options, storage: Storage) -> None:
         """Write the first state of an equal server, if there is one, into a new storage in memory."""
-        if self.are_used and isinstance(storage, MemoryStorage) and (known := self._known.get(_key(options))):
+        if not self.are_used or not isinstance(storage, MemoryStorage):
+            return
+        key = _key(options)
+        if known := self._known.pop(key, None):
+            self._known[key] = known
             storage.restore(Snapshot(known, {}, {}))
 
     def keep(self, plane: ControlPlane) -> None:
@@ -45,7 +49,9 @@ class FirstStates:
         if not isinstance(plane.storage, MemoryStorage) or plane.options.encryption_provider_config:
             return
         key = _key(plane.options)
-        if key not in self._known and len(self._known) < _MOST:
+        if key not in self._known:
+            if len(self._known) >= _MOST:
+                del self._known[next(iter(self._known))]
             values = plane.snapshot().values
             self._known[key] = {name: values[name] for name in values if not name.startswith(_OF_ONE_SERVER)}
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from steersman.controlplane.control_plane import ControlPlane
+from steersman.controlplane.options import Options
+from steersman.storage.interface import KeyValue
+from steersman.storage.memory import MemoryStorage, Snapshot
+from tests import first_states
 
 StartControlPlane = Callable[..., Awaitable[ControlPlane]]
 
@@ -42,3 +48,26 @@ async def test_a_server_with_another_authority_makes_its_own_objects(
     first = await start_control_plane()
     other = await start_control_plane(data_dir=tmp_path / "data")  # which has keys of its own
     assert not await uids(other) & await uids(first)
+
+
+async def test_the_least_recently_used_state_goes_first(tmp_path: Path) -> None:
+    states = first_states.FirstStates()
+
+    def options(number: int) -> Options:
+        return Options(data_dir=tmp_path, storage="memory", request_timeout=float(number))
+
+    def is_known(number: int) -> bool:
+        storage = MemoryStorage()
+        before = storage.revision
+        states.begin(options(number), storage)
+        return storage.revision > before
+
+    for number in range(1, 200):
+        values = {"/registry/a": KeyValue("/registry/a", b"{}", 1, 1)}
+        plane: Any = SimpleNamespace(
+            storage=MemoryStorage(), options=options(number), snapshot=lambda values=values: Snapshot(values, {}, {})
+        )
+        states.keep(plane)
+        assert is_known(1)
+    assert is_known(199)
+    assert not is_known(2)

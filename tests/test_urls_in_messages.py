@@ -17,6 +17,9 @@ NAMES: Final = frozenset({"url", "urls", "jwks_uri", "discovery_url", "server", 
 """Names of values that are URLs."""
 _NAMED: Final = re.compile(rf"\b(?:{'|'.join(sorted(NAMES))})\b")
 _LOGS: Final = frozenset({"debug", "info", "warning", "error", "exception", "log"})
+_OPENING: Final = re.compile(rf"\braise\b|\.(?:{'|'.join(sorted(_LOGS))})\(")
+_LONGEST: Final = 4000
+"""Characters of a statement that raises or logs; only files in which that many may have a URL are parsed."""
 HARMLESS: Final = {
     "cli/envtest/etcd.py": "addresses of its own flag, in a program without the rest of the package",
     "cli/envtest/claim.py": "a flag that names several servers",
@@ -39,7 +42,7 @@ def urls_in(node: ast.AST) -> Iterator[int]:
 def told(source: str) -> list[int]:
     """Return the lines in which an exception or a log has a plain URL."""
     found: list[int] = []
-    if not _NAMED.search(source):
+    if not any(_NAMED.search(source, each.end(), each.end() + _LONGEST) for each in _OPENING.finditer(source)):
         return found
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Raise) and node.exc is not None:

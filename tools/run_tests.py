@@ -107,9 +107,7 @@ class Processes:
         if code in {0, _FAILED, _NOTHING} and not (kept / "nodeids").exists():  # which pytest writes at its end
             code = _DIED
         with self._reporting:
-            print(
-                *report, f"-- process {number} ended with exit code {process.returncode}\n", sep="", end="", flush=True
-            )
+            print(*report, f"-- process {number} ended with exit code {process.returncode}", sep="", flush=True)
         failed = kept / "lastfailed"
         return Ended(code, list(json.loads(failed.read_text())) if failed.exists() else [])
 
@@ -141,7 +139,7 @@ def main(arguments: Sequence[str]) -> int:
         if code != _FAILED or not failed or len(failed) > _MOST or stops_early:
             return code
         print(f"\n-- {len(failed)} failed, and each is run once more by itself", flush=True)
-        flaky = [test for test in failed if _passes_alone(test, flags, Path(folder))]
+        flaky = [test for at, test in enumerate(failed) if _passes_alone(test, flags, Path(folder, f"alone-{at}"))]
     for test in failed:
         print(f"{'FLAKY' if test in flaky else 'FAILED TWICE'} {test}", flush=True)
     if flaky and options.flaky is not None:
@@ -153,8 +151,11 @@ def main(arguments: Sequence[str]) -> int:
 def _passes_alone(test: str, flags: Sequence[str], folder: Path) -> bool:
     """Run a test alone; flags of pytest-xdist are undone."""
     in_one = ["--numprocesses=0"] if any(flag.startswith("--numprocesses") for flag in flags) else []
-    return Processes([*flags, *in_one], folder / "alone").run([[test]]).code == 0
+    return Processes([*flags, *in_one], folder).run([[test]]).code == 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:  # the processes were interrupted, too, and have reported
+        sys.exit(130)

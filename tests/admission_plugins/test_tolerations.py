@@ -45,7 +45,8 @@ def includes(wide: Toleration, narrow: Toleration) -> bool:
 @given(st.lists(TOLERATIONS, max_size=6), st.lists(TOLERATIONS, max_size=6))
 def test_sets_are_compared_as_all_of_their_pairs(first: Any, second: Any) -> None:
     assert all_included(first, second) == all(any(includes(wide, each) for wide in second) for each in first)
-    every, merged = [*first, *second], []
+    every = [*first, *second]
+    merged: list[Any] = []
     for index, each in enumerate(every):
         exceeded = any(other != each and includes(other, each) for other in every[index + 1 :])
         if not exceeded and not any(includes(other, each) for other in merged):

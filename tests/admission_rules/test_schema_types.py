@@ -88,7 +88,8 @@ def test_types_with_members_are_named_by_where_they_are() -> None:
 
 def test_a_schema_within_itself_is_an_object_of_which_nothing_is_known() -> None:
     tree = {"type": "object", "properties": {"left": {"$ref": "tree"}, "leaf": TEXT}}
-    found = SchemaTypes({"tree": tree}.__getitem__, objects := {}).root(tree, "A", "tree")
+    objects: dict[Any, Any] = {}
+    found = SchemaTypes({"tree": tree}.__getitem__, objects).root(tree, "A", "tree")
     assert found is not None
     assert found.fields is not None
     assert found.fields["left"].type.text() == "A.left"

@@ -16,7 +16,8 @@ NUMBERED = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
 
 def kind(name: str, schema: dict[str, Any] = NUMBERED) -> TypedKind:
-    return TypedKind(GroupVersionKind("e.x", "v1", name), schema, {}.__getitem__)
+    schemas: dict[str, Any] = {}
+    return TypedKind(GroupVersionKind("e.x", "v1", name), schema, schemas.__getitem__)
 
 
 def warnings(

@@ -171,7 +171,8 @@ async def test_a_server_that_speaks_no_http_is_told_of(
 
 async def test_an_answer_that_is_cut_off_is_cut_off(things: Client, behind: ExtensionServer) -> None:
     def half(_: Received) -> bytes:
-        asyncio.get_running_loop().call_later(0.01, lambda: [each.close() for each in list(behind._open)])
+        for each in list(behind._open):
+            asyncio.get_running_loop().call_later(0.01, each.close)
         return b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"
 
     behind.paths[THINGS] = half

@@ -33,7 +33,7 @@ KINDS = [
     for kind, cls in api.load(group, version).items()
 ]
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=6)
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=6)
 QUANTITIES = st.sampled_from(["0", "1", "500m", "1Gi", "1e3", "10k"])
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     scalars.Quantity: QUANTITIES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import process_time
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
@@ -46,11 +47,12 @@ def test_a_definition_gets_its_plural_back_when_no_other_resource_has_it() -> No
     definition = Declared(metadata=ObjectMeta(name="things.example.com"), spec=DeclaredSpec("example.com", names))
     told = []
     accept_names(definition, NamesInUse())
-    for change in (
+    changes: tuple[Callable[[], None], ...] = (
         lambda: None,
         lambda: reject_reserved_names(definition),
         lambda: accept_names(definition, NamesInUse()),
-    ):
+    )
+    for change in changes:
         change()
         accepted = find_condition(definition, NAMES_ACCEPTED)
         assert accepted is not None

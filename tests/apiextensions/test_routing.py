@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from steersman.testing import Environment
 from tests.apiextensions.cluster import GROUP, Cluster, definition, version
 
 NO = f'is not supported on resources of kind "foos.{GROUP}"'
 URL = "the name of the object (b) does not match the name on the URL (x)"
+
+
+@pytest.fixture
+def cluster(shared_environment: Environment) -> Cluster:
+    """Return helpers on the server that the tests of this file share."""
+    return Cluster(shared_environment.client())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Certificates of clients and CAs for tests."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -13,11 +16,18 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 CA_KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def name(*attributes):
+def name(*attributes: Any) -> Any:
     return x509.Name([x509.NameAttribute(oid, value) for oid, value in attributes])
 
 
-def certificate(subject, *, usage=ExtendedKeyUsageOID.CLIENT_AUTH, issuer="ca", signer=CA_KEY, encoding=Encoding.DER):
+def certificate(
+    subject: Any,
+    *,
+    usage: Any = ExtendedKeyUsageOID.CLIENT_AUTH,
+    issuer: Any = "ca",
+    signer: Any = CA_KEY,
+    encoding: Any = Encoding.DER,
+) -> Any:
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -32,7 +42,9 @@ def certificate(subject, *, usage=ExtendedKeyUsageOID.CLIENT_AUTH, issuer="ca", 
     return builder.sign(signer, SHA256()).public_bytes(encoding)
 
 
-def root(common_name="ca", key=CA_KEY, *, issuer=None, signer=None, usage=None):
+def root(
+    common_name: Any = "ca", key: Any = CA_KEY, *, issuer: Any = None, signer: Any = None, usage: Any = None
+) -> Any:
     """Return a CA certificate, self-signed or signed by an issuer."""
     subject = name((NameOID.COMMON_NAME, common_name))
     builder = (
@@ -51,8 +63,8 @@ def root(common_name="ca", key=CA_KEY, *, issuer=None, signer=None, usage=None):
 
 
 class Clock:
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = NOW
 
-    def __call__(self):
+    def __call__(self) -> Any:
         return self.now.timestamp()

@@ -29,7 +29,7 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
 
 
 def leaf(issuer: str, signer: ec.EllipticCurvePrivateKey = CA_KEY) -> bytes:
-    return certificate(JANE, issuer=issuer, signer=signer)
+    return bytes(certificate(JANE, issuer=issuer, signer=signer))
 
 
 def test_every_certificate_of_every_file_counts(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ DATA = {
 NOW = 1_700_000_000.0
 
 
-def judged(token: str = TOKEN, *, audiences: tuple[str, ...] = (), deleted: bool = False, type: str = "", **data: Any):
+def judged(
+    token: str = TOKEN, *, audiences: tuple[str, ...] = (), deleted: bool = False, type: str = "", **data: Any
+) -> Any:
     given = {key.replace("_", "-"): value for key, value in data.items()}
     members = {key: value for key, value in {**DATA, **given}.items() if value is not None}
     secret = BootstrapSecret(deleted, type or "bootstrap.kubernetes.io/token", members)

@@ -1,5 +1,7 @@
 """Client certificates: their users, and rejected certificates."""
 
+from __future__ import annotations
+
 from datetime import timedelta
 from typing import Any
 
@@ -18,23 +20,23 @@ UID = x509.ObjectIdentifier(UID_OID)
 
 
 @pytest.fixture
-def clock():
+def clock() -> Any:
     return Clock()
 
 
 @pytest.fixture
-def authenticator(clock):
+def authenticator(clock: Any) -> Any:
     return ClientCertificateAuthenticator(clock=clock)
 
 
-def shown(der, *, verified=True):
+def shown(der: Any, *, verified: Any = True) -> Any:
     return Credentials(client_certificate=der, certificate_verified=verified)
 
 
 ALICE = name((NameOID.ORGANIZATION_NAME, "dev"), (NameOID.COMMON_NAME, "alice"), (NameOID.ORGANIZATION_NAME, "ops"))
 
 
-def test_subject_gives_name_groups_uid_and_credential_id(authenticator) -> None:
+def test_subject_gives_name_groups_uid_and_credential_id(authenticator: Any) -> None:
     der = certificate(name((NameOID.ORGANIZATION_NAME, "dev"), (NameOID.COMMON_NAME, "alice"), (UID, "u-1")))
     user = authenticator.authenticate(shown(der))
     assert (user.name, user.uid, user.groups) == ("alice", "u-1", ("dev", "system:authenticated"))
@@ -42,11 +44,11 @@ def test_subject_gives_name_groups_uid_and_credential_id(authenticator) -> None:
     assert user.extra == {"authentication.kubernetes.io/credential-id": (f"X509SHA256={fingerprint}",)}
 
 
-def test_every_organization_is_a_group_in_order(authenticator) -> None:
+def test_every_organization_is_a_group_in_order(authenticator: Any) -> None:
     assert authenticator.authenticate(shown(certificate(ALICE))).groups == ("dev", "ops", "system:authenticated")
 
 
-def test_how_long_certificates_last_is_told_of_bad_ones_too(clock) -> None:
+def test_how_long_certificates_last_is_told_of_bad_ones_too(clock: Any) -> None:
     told: list[float] = []
     judge = ClientCertificateAuthenticator(clock=clock, remaining=told.append)
     der = certificate(ALICE)
@@ -61,7 +63,7 @@ def test_how_long_certificates_last_is_told_of_bad_ones_too(clock) -> None:
     assert len(told) == 3
 
 
-def test_no_certificate_and_no_common_name_are_no_opinion(authenticator) -> None:
+def test_no_certificate_and_no_common_name_are_no_opinion(authenticator: Any) -> None:
     assert authenticator.authenticate(Credentials()) is None
     assert authenticator.authenticate(shown(certificate(name((NameOID.ORGANIZATION_NAME, "dev"))))) is None
 
@@ -70,7 +72,7 @@ def test_no_certificate_and_no_common_name_are_no_opinion(authenticator) -> None
     ("uids", "message"),
     [(["a", "b"], "expected 1 UID, but found multiple: [a b]"), ([""], "UID cannot be an empty string")],
 )
-def test_odd_uids_are_refused(authenticator, uids: list[Any], message: str) -> None:
+def test_odd_uids_are_refused(authenticator: Any, uids: list[Any], message: str) -> None:
     subject = name((NameOID.COMMON_NAME, "alice"), *[(UID, each) for each in uids if each])
     if uids == [""]:  # a builder does not make one
         attribute = x509.NameAttribute(UID, "", _validate=False)
@@ -80,7 +82,7 @@ def test_odd_uids_are_refused(authenticator, uids: list[Any], message: str) -> N
     assert str(refused.value) == message
 
 
-def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticator, clock) -> None:
+def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticator: Any, clock: Any) -> None:
     der = certificate(ALICE)
     first = authenticator.authenticate(shown(der))
     assert authenticator.authenticate(shown(der)) is first
@@ -93,36 +95,38 @@ def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticat
 
 
 @pytest.mark.parametrize("usage", [None, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE])
-def test_unlimited_certificates_are_accepted(authenticator, usage: Any) -> None:
+def test_unlimited_certificates_are_accepted(authenticator: Any, usage: Any) -> None:
     assert authenticator.authenticate(shown(certificate(ALICE, usage=usage))).name == "alice"
 
 
-def test_serving_certificates_are_not_accepted(authenticator) -> None:
+def test_serving_certificates_are_not_accepted(authenticator: Any) -> None:
     with pytest.raises(AuthenticationError, match="incompatible key usage"):
         authenticator.authenticate(shown(certificate(ALICE, usage=ExtendedKeyUsageOID.SERVER_AUTH)))
 
 
-def test_what_tls_has_not_verified_is_refused(authenticator) -> None:
+def test_what_tls_has_not_verified_is_refused(authenticator: Any) -> None:
     with pytest.raises(AuthenticationError, match="unknown authority"):
         authenticator.authenticate(shown(certificate(ALICE), verified=False))
 
 
 @pytest.mark.parametrize("der", [b"", b"nonsense", certificate(ALICE)[:-40]])
-def test_what_is_no_certificate_is_refused(authenticator, der: Any) -> None:
+def test_what_is_no_certificate_is_refused(authenticator: Any, der: Any) -> None:
     with pytest.raises(AuthenticationError, match="cannot be parsed"):
         authenticator.authenticate(shown(der))
 
 
-def test_with_roots_only_their_certificates_count(clock) -> None:
+def test_with_roots_only_their_certificates_count(clock: Any) -> None:
     other = ec.generate_private_key(ec.SECP256R1())
     authenticator = ClientCertificateAuthenticator(root("x", other) + root(), clock=clock)
-    assert authenticator.authenticate(shown(certificate(ALICE))).name == "alice"
+    user = authenticator.authenticate(shown(certificate(ALICE)))
+    assert user is not None
+    assert user.name == "alice"
     for forged in (certificate(ALICE, signer=other), certificate(ALICE, issuer="y")):
         with pytest.raises(AuthenticationError, match="unknown authority"):
             authenticator.authenticate(shown(forged))
 
 
-def test_the_extensions_of_a_large_certificate_that_nobody_vouches_for_are_not_read(authenticator) -> None:
+def test_the_extensions_of_a_large_certificate_that_nobody_vouches_for_are_not_read(authenticator: Any) -> None:
     names = x509.SubjectAlternativeName([x509.DNSName(f"name-{number}") for number in range(1000)])
     builder = (
         x509.CertificateBuilder()

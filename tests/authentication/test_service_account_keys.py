@@ -1,5 +1,7 @@
 """Service account keys: on disk, in every supported format, and as published JSON Web Keys."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import json
@@ -37,11 +39,11 @@ RSA = rsa.generate_private_key(65537, 2048)
 P256, P384, P521 = (ec.generate_private_key(curve) for curve in (ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()))
 
 
-def private(key, form=PrivateFormat.PKCS8, encryption=None):
+def private(key: Any, form: Any = PrivateFormat.PKCS8, encryption: Any = None) -> Any:
     return key.private_bytes(Encoding.PEM, form, encryption or NoEncryption())
 
 
-def public(key):
+def public(key: Any) -> Any:
     return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 

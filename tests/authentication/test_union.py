@@ -1,5 +1,7 @@
 """Chains of authenticators: order, refusals, anonymous requests, slow answers."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest
@@ -15,25 +17,25 @@ NOBODY = Credentials()
 class Says:
     """Answers with a user or None, or refuses; at once or later."""
 
-    def __init__(self, answer, later):
+    def __init__(self, answer: Any, later: Any) -> None:
         self.answer, self.later = answer, later
 
-    def authenticate(self, credentials):
+    def authenticate(self, credentials: Any) -> Any:
         return self.wait() if self.later else self.now()
 
-    def authenticate_token(self, token, audiences):
+    def authenticate_token(self, token: Any, audiences: Any) -> Any:
         return self.wait() if self.later else self.now()
 
-    async def wait(self):
+    async def wait(self) -> Any:
         return self.now()
 
-    def now(self):
+    def now(self) -> Any:
         if isinstance(self.answer, str):
             raise AuthenticationError(self.answer)
         return self.answer
 
 
-async def settle(answer):
+async def settle(answer: Any) -> Any:
     return await answer if hasattr(answer, "__await__") else answer
 
 
@@ -42,21 +44,21 @@ LATER = [[False] * 3, [True, False, False], [False, True, False], [False, False,
 
 @pytest.mark.parametrize("later", LATER)
 class TestUsers:
-    async def test_the_first_who_knows_wins_and_the_user_is_authenticated(self, later):
+    async def test_the_first_who_knows_wins_and_the_user_is_authenticated(self, later: Any) -> None:
         answers = [None, UserInfo("alice", groups=("dev",)), UserInfo("bob")]
         union = UnionAuthenticator(map(Says, answers, later))
         assert await settle(union.authenticate(NOBODY)) == UserInfo("alice", groups=("dev", "system:authenticated"))
 
-    async def test_a_refusal_does_not_keep_others_from_knowing(self, later):
+    async def test_a_refusal_does_not_keep_others_from_knowing(self, later: Any) -> None:
         union = UnionAuthenticator(map(Says, ["bad", None, UserInfo("bob")], later))
         assert (await settle(union.authenticate(NOBODY))).name == "bob"
 
-    async def test_bad_credentials_are_never_anonymous(self, later):
+    async def test_bad_credentials_are_never_anonymous(self, later: Any) -> None:
         union = UnionAuthenticator(map(Says, ["bad", None, "worse"], later), AnonymousAuthenticator())
         with pytest.raises(AuthenticationError, match=r"^\[bad, worse\]$"):
             await settle(union.authenticate(NOBODY))
 
-    async def test_no_credentials_are_anonymous_if_that_is_allowed(self, later):
+    async def test_no_credentials_are_anonymous_if_that_is_allowed(self, later: Any) -> None:
         nobody = [None, None, None]
         union = UnionAuthenticator(map(Says, nobody, later), AnonymousAuthenticator())
         user = await settle(union.authenticate(NOBODY))
@@ -79,7 +81,9 @@ async def test_tokens_follow_the_same_rules(later: Any) -> None:
 @pytest.mark.parametrize("groups", [("system:authenticated",), ("system:unauthenticated",)])
 def test_groups_that_say_it_already_are_kept(groups: tuple[Any, ...]) -> None:
     union = UnionAuthenticator([Says(UserInfo("alice", groups=groups), False)])
-    assert union.authenticate(NOBODY).groups == groups
+    user = union.authenticate(NOBODY)
+    assert isinstance(user, UserInfo)
+    assert user.groups == groups
 
 
 def test_anonymous_may_be_limited_to_paths() -> None:

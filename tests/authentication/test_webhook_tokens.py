@@ -49,7 +49,9 @@ async def test_a_user_is_whom_the_webhook_names(version: str) -> None:
 
 async def test_audiences_of_the_answer_come_first() -> None:
     hook = Hook(answer(authenticated=True, user={"username": "jane"}, audiences=["x"]))
-    assert (await tokens(hook).authenticate_token("t", ("api", "x"))).audiences == ("x",)
+    found = await tokens(hook).authenticate_token("t", ("api", "x"))
+    assert found is not None
+    assert found.audiences == ("x",)
     assert await tokens(hook).authenticate_token("t", ("api",)) is None
 
 

@@ -1,5 +1,7 @@
 """Default roles and bindings, and reconciliation of stored ones."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import msgspec
@@ -26,7 +28,7 @@ from steersman.machinery.identity.action import Action
 
 
 @pytest.fixture(scope="module")
-def authorizer():
+def authorizer() -> Any:
     policy, rbac = load_bootstrap_policy(), RbacAuthorizer()
     roles: tuple[ClusterRole | Role, ...] = (*policy.cluster_roles, *policy.roles)
     for role in roles:
@@ -68,12 +70,12 @@ def test_objects_are_complete_and_fresh_each_time() -> None:
         ),
     ],
 )
-def test_components_hold_their_roles(authorizer, user: UserInfo, action: dict[str, Any], reason: str) -> None:
+def test_components_hold_their_roles(authorizer: Any, user: UserInfo, action: dict[str, Any], reason: str) -> None:
     verdict = authorizer.authorize(Attributes(user, Action(**action)))
     assert verdict.reason == f"RBAC: allowed by {reason}"
 
 
-def test_everyone_may_see_health_and_version_and_nothing_else(authorizer) -> None:
+def test_everyone_may_see_health_and_version_and_nothing_else(authorizer: Any) -> None:
     anonymous = UserInfo("system:anonymous", groups=("system:unauthenticated",))
     answers = {
         path: authorizer.authorize(Attributes(anonymous, Action("get"), path)).allowed
@@ -86,22 +88,22 @@ READ = PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["pods"])
 EXPECTED = ClusterRole(metadata=ObjectMeta(name="r", labels={"l": "1"}, annotations={AUTOUPDATE: "true"}), rules=[READ])
 
 
-def stored(**changes: Any):
+def stored(**changes: Any) -> Any:
     metadata = ObjectMeta(name="r", uid="u", labels={"l": "1"}, annotations={AUTOUPDATE: "true"})
     return ClusterRole(**{"metadata": metadata, "rules": [READ], **changes})
 
 
 class TestRoles:
-    def test_a_missing_role_is_created(self):
+    def test_a_missing_role_is_created(self) -> None:
         assert reconcile_role(None, EXPECTED).operation is Operation.CREATE
 
-    def test_a_role_with_more_is_left_alone(self):
+    def test_a_role_with_more_is_left_alone(self) -> None:
         more = PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"])
         existing = stored(rules=[more], metadata=ObjectMeta(labels={"l": "2", "m": "3"}, annotations={AUTOUPDATE: "t"}))
         done = reconcile_role(existing, EXPECTED)
         assert (done.operation, done.object, done.protected) == (Operation.NONE, existing, False)
 
-    def test_missing_rights_labels_and_annotations_are_added(self):
+    def test_missing_rights_labels_and_annotations_are_added(self) -> None:
         partly = PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])
         existing = stored(rules=[partly], metadata=ObjectMeta(name="r", uid="u", labels={"mine": "x"}))
         done = reconcile_role(existing, EXPECTED)
@@ -113,12 +115,12 @@ class TestRoles:
         assert existing.rules == [partly]
         assert existing.metadata.labels == {"mine": "x"}
 
-    def test_a_protected_role_is_left_alone(self):
+    def test_a_protected_role_is_left_alone(self) -> None:
         existing = stored(rules=[], metadata=ObjectMeta(labels={"l": "1"}, annotations={AUTOUPDATE: "false"}))
         done = reconcile_role(existing, EXPECTED)
         assert (done.operation, done.object, done.protected) == (Operation.NONE, existing, True)
 
-    def test_missing_selectors_are_added_and_unexpected_aggregation_is_removed(self):
+    def test_missing_selectors_are_added_and_unexpected_aggregation_is_removed(self) -> None:
         one, two = LabelSelector(match_labels={"a": "1"}), LabelSelector(match_labels={"b": "2"})
         expected = stored(aggregation_rule=AggregationRule(cluster_role_selectors=[one]))
         existing = stored(aggregation_rule=AggregationRule(cluster_role_selectors=[two]))
@@ -132,27 +134,27 @@ class TestRoles:
 
 
 class TestBindings:
-    def binding(self, role, *users, **annotations: Any):
+    def binding(self, role: Any, *users: Any, **annotations: Any) -> Any:
         return ClusterRoleBinding(
             metadata=ObjectMeta(name="b", annotations={AUTOUPDATE: "true", **annotations}),
             role_ref=RoleRef(kind="ClusterRole", name=role),
             subjects=[Subject(kind="User", name=user) for user in users],
         )
 
-    def test_missing_subjects_are_added(self):
+    def test_missing_subjects_are_added(self) -> None:
         done = reconcile_binding(self.binding("r", "mine", "a"), self.binding("r", "a", "b", "b"))
         assert done.operation is Operation.UPDATE
         assert [subject.name for subject in done.object.subjects] == ["mine", "a", "b"]
         assert reconcile_binding(done.object, self.binding("r", "a", "b")).operation is Operation.NONE
 
-    def test_another_role_means_a_new_binding(self):
+    def test_another_role_means_a_new_binding(self) -> None:
         expected = self.binding("r", "a")
         done = reconcile_binding(self.binding("other", "mine"), expected)
         assert (done.operation, done.object) == (Operation.RECREATE, expected)
         protected = self.binding("other", "mine", **{AUTOUPDATE: "false"})
         assert reconcile_binding(protected, expected).protected
 
-    def test_a_missing_binding_is_created(self):
+    def test_a_missing_binding_is_created(self) -> None:
         assert reconcile_binding(None, self.binding("r")).operation is Operation.CREATE
 
 

@@ -1,5 +1,8 @@
 """Comparison of rules: rights that a user may grant, and the text of refusals."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -24,7 +27,7 @@ from tests.counted_work import grows_too_fast, with_texts
 from tests.example_counts import examples
 
 
-def some(*values):
+def some(*values: Any) -> Any:
     return st.lists(st.sampled_from(values), max_size=3)
 
 
@@ -53,7 +56,7 @@ REQUESTS = [
 PATHS = [(verb, path) for verb in ("get", "post", "put") for path in ("/a", "/a/", "/a/b", "/a/c", "/b")]
 
 
-def allowed(rules):
+def allowed(rules: Any) -> Any:
     """Return every request of a small world that the rules allow."""
     index = RuleIndex(rules)
     resources = set()
@@ -74,7 +77,7 @@ def test_what_is_covered_allows_nothing_more(owner: Any, servant: Any) -> None:
     assert allowed([*owner, *uncovered(owner, servant)]) >= allowed(servant)
 
 
-def break_down(rule):
+def break_down(rule: Any) -> Iterator[Any]:
     """Return a rule as rules of one combination each."""
     for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
         for name in rule.resource_names or [None]:
@@ -84,7 +87,7 @@ def break_down(rule):
         yield PolicyRule(verbs=[verb], non_resource_urls=[url])
 
 
-def plain_covers(owner, part):
+def plain_covers(owner: Any, part: Any) -> Any:
     """Return True if one rule covers one combination, compared field by field."""
     if "*" not in owner.verbs and not set(part.verbs) <= set(owner.verbs):
         return False
@@ -165,7 +168,7 @@ MANY_RULES = {
 
 @pytest.mark.parametrize("rule", MANY_RULES.values(), ids=MANY_RULES)
 def test_not_every_rule_is_compared_with_every_other(rule: Any) -> None:
-    def comparing(owned, wanted):
+    def comparing(owned: Any, wanted: Any) -> Any:
         owner, servant = ([with_texts(rule(n)) for n in each] for each in (owned, wanted))
         return lambda: uncovered(owner, servant)
 

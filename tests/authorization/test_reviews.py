@@ -1,5 +1,7 @@
 """Access reviews: conversion to attributes, statuses, and validation."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import msgspec
@@ -26,11 +28,11 @@ ALICE = UserInfo("alice")
 NO = Verdict(Decision.NO_OPINION)
 
 
-def review(kind, spec, **metadata: Any):
+def review(kind: Any, spec: Any, **metadata: Any) -> Any:
     return msgspec.convert({"metadata": metadata, "spec": spec}, kind)
 
 
-def asked(resource):
+def asked(resource: Any) -> Any:
     spec = review(SelfSubjectAccessReview, {"resourceAttributes": resource}).spec
     return review_attributes(ALICE, spec.resource_attributes, spec.non_resource_attributes)
 

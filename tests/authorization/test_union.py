@@ -1,5 +1,7 @@
 """Chains of authorizers, the simple authorizers, and texts of refusals."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest
@@ -22,13 +24,13 @@ UNSURE, LOST = Verdict(Decision.NO_OPINION, "hm"), Verdict(Decision.NO_OPINION, 
 
 
 class Says:
-    def __init__(self, verdict, later):
+    def __init__(self, verdict: Any, later: Any) -> None:
         self.verdict, self.later = verdict, later
 
-    def authorize(self, attributes):
+    def authorize(self, attributes: Any) -> Any:
         return self.wait() if self.later else self.verdict
 
-    async def wait(self):
+    async def wait(self) -> Any:
         return self.verdict
 
 
@@ -51,7 +53,9 @@ def test_answers_from_memory_are_not_waited_for() -> None:
     union = UnionAuthorizer([PrivilegedGroupAuthorizer(), AlwaysDenyAuthorizer()])
     assert union.authorize(QUESTION) == Verdict(Decision.NO_OPINION, "Everything is forbidden.")
     master = Attributes(UserInfo("admin", groups=("x", "system:masters")), Action("delete"))
-    assert union.authorize(master).allowed
+    verdict = union.authorize(master)
+    assert isinstance(verdict, Verdict)
+    assert verdict.allowed
 
 
 async def test_always_allow_allows_and_says_so_in_rules() -> None:
@@ -65,10 +69,10 @@ async def test_always_allow_allows_and_says_so_in_rules() -> None:
 
 async def test_rule_resolvers_add_up() -> None:
     class Knows:
-        def __init__(self, rules):
+        def __init__(self, rules: Any) -> None:
             self.rules = rules
 
-        async def rules_for(self, user, namespace):
+        async def rules_for(self, user: Any, namespace: Any) -> Any:
             return self.rules
 
     first, second = PolicyRule(verbs=["a"]), PolicyRule(verbs=["b"])
@@ -78,7 +82,9 @@ async def test_rule_resolvers_add_up() -> None:
     assert await union.rules_for(BOB, "n") == ResolvedRules((first, second), incomplete=True, error="[x, y]")
 
 
-def resource(verb, name="", namespace="", group="", what="pods", subresource=""):
+def resource(
+    verb: Any, name: Any = "", namespace: Any = "", group: Any = "", what: Any = "pods", subresource: Any = ""
+) -> Any:
     return Attributes(BOB, Action(verb, group, "v1", what, subresource, namespace, name))
 
 

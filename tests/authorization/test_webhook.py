@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class Asked:
 
 
 @pytest.fixture
-def asking(hook: Hook, hook_files: CertificateFiles, tmp_path: Path):
+def asking(hook: Hook, hook_files: CertificateFiles, tmp_path: Path) -> Iterator[Any]:
     made = []
 
     def make(**options: Any) -> Asked:
@@ -94,7 +94,7 @@ def asking(hook: Hook, hook_files: CertificateFiles, tmp_path: Path):
         each.close()
 
 
-async def test_a_review_says_who_wants_what(hook: Hook, asking) -> None:
+async def test_a_review_says_who_wants_what(hook: Hook, asking: Any) -> None:
     limits = read_selectors("a=n,b!=c", "c in (d,e),!f")
     assert (await asking().judge(Attributes(ALICE, LIST.action, limits=limits))).allowed
     assert "timeout=5s" in hook.heads[0]
@@ -124,7 +124,7 @@ async def test_a_review_says_who_wants_what(hook: Hook, asking) -> None:
     }
 
 
-async def test_the_older_version_has_another_name_for_groups(hook: Hook, asking) -> None:
+async def test_the_older_version_has_another_name_for_groups(hook: Hook, asking: Any) -> None:
     assert (await asking(version="v1beta1").judge()).allowed
     review = hook.asked_of[0]
     assert review["apiVersion"] == "authorization.k8s.io/v1beta1"
@@ -140,7 +140,7 @@ async def test_the_older_version_has_another_name_for_groups(hook: Hook, asking)
         ({"allowed": False, "denied": True, "reason": "no"}, Verdict(Decision.DENY, "no")),
     ],
 )
-async def test_a_verdict_is_kept(hook: Hook, asking, status: dict[str, Any], verdict: Verdict) -> None:
+async def test_a_verdict_is_kept(hook: Hook, asking: Any, status: dict[str, Any], verdict: Verdict) -> None:
     hook.status = status
     asked = asking()
     assert await asked.judge() == verdict
@@ -149,7 +149,7 @@ async def test_a_verdict_is_kept(hook: Hook, asking, status: dict[str, Any], ver
     assert asked.metrics.evaluations.value(("w", "success")) == 1
 
 
-async def test_nothing_is_kept_where_that_is_not_wanted(hook: Hook, asking) -> None:
+async def test_nothing_is_kept_where_that_is_not_wanted(hook: Hook, asking: Any) -> None:
     asked = asking(allow_seconds=0.0)
     await asked.judge()
     await asked.judge()
@@ -157,7 +157,7 @@ async def test_nothing_is_kept_where_that_is_not_wanted(hook: Hook, asking) -> N
 
 
 @pytest.mark.parametrize("on_error", [Decision.NO_OPINION, Decision.DENY])
-async def test_without_an_answer_nothing_is_allowed(hook: Hook, asking, on_error: Any) -> None:
+async def test_without_an_answer_nothing_is_allowed(hook: Hook, asking: Any, on_error: Any) -> None:
     hook.answer = lambda body: http_response(403, b"x", "application/json")
     asked = asking(on_error=on_error)
     assert await asked.judge() == Verdict(on_error, error="unknown")
@@ -165,7 +165,7 @@ async def test_without_an_answer_nothing_is_allowed(hook: Hook, asking, on_error
     assert asked.metrics.failed_open.value(("w", "error")) == (on_error is Decision.NO_OPINION)
 
 
-async def test_what_failed_in_passing_is_tried_again(hook: Hook, asking) -> None:
+async def test_what_failed_in_passing_is_tried_again(hook: Hook, asking: Any) -> None:
     answers = [http_response(500, b"x", "text/plain")] * 4
     hook.answer = lambda body: (
         answers.pop()
@@ -190,14 +190,14 @@ async def test_what_failed_in_passing_is_tried_again(hook: Hook, asking) -> None
         (b'{"status":{"reason":"' + b'","' * 2000 + b'"}}', "the answer has more than 1000 values"),
     ],
 )
-async def test_answers_that_are_none(hook: Hook, asking, body: bytes, why: str) -> None:
+async def test_answers_that_are_none(hook: Hook, asking: Any, body: bytes, why: str) -> None:
     hook.answer = lambda asked: http_response(200, body, "application/json")
     verdict = await asking().judge()
     assert verdict.decision is Decision.NO_OPINION
     assert why in verdict.error
 
 
-async def test_a_webhook_that_does_not_answer_in_time(hook: Hook, asking) -> None:
+async def test_a_webhook_that_does_not_answer_in_time(hook: Hook, asking: Any) -> None:
     import asyncio
 
     hook.held = asyncio.Event()
@@ -209,14 +209,14 @@ async def test_a_webhook_that_does_not_answer_in_time(hook: Hook, asking) -> Non
     hook.held.set()
 
 
-async def test_a_webhook_that_is_not_meant_is_not_asked(hook: Hook, asking) -> None:
+async def test_a_webhook_that_is_not_meant_is_not_asked(hook: Hook, asking: Any) -> None:
     asked = asking(conditions=["request.user == 'bob'"])
     assert await asked.judge() == Verdict(Decision.NO_OPINION)
     assert hook.asked_of == []
     assert asked.metrics.exclusions.value(("Webhook", "w")) == 1
 
 
-async def test_conditions_without_a_value_refuse_where_failures_do(hook: Hook, asking) -> None:
+async def test_conditions_without_a_value_refuse_where_failures_do(hook: Hook, asking: Any) -> None:
     asked = asking(conditions=["request.nonResourceAttributes.path == '/'"], on_error=Decision.DENY)
     verdict = await asked.judge()
     assert verdict.decision is Decision.DENY

@@ -153,9 +153,8 @@ def test_nodes_know_where_they_start() -> None:
     assert [tree.offset, *(arg.offset for arg in tree.args)] == [4, 1, 10]
 
 
-@pytest.mark.parametrize("open_close", ["()", "[]"])
-def test_nesting_is_read_up_to_250_deep(open_close: str) -> None:
-    opening, closing = open_close
+@pytest.mark.parametrize(("opening", "closing"), [("(", ")"), ("[", "]")], ids=["()", "[]"])
+def test_nesting_is_read_up_to_250_deep(opening: str, closing: str) -> None:
     read(opening * 249 + "1" + closing * 249)
     too_deep = "ERROR: <input>:-1:0: expression recursion limit exceeded: 250"
     assert error_of(opening * 250 + "1" + closing * 250) == too_deep

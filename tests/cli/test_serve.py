@@ -43,6 +43,15 @@ def refusal(server: ServerProcess) -> str:
     return text
 
 
+def refusal_here(folder: Path, *flags: str) -> str:
+    """Return the line that a server in this process prints if it does not start; checks exit code 1."""
+    result = CliRunner().invoke(main, ["serve", f"--data-dir={folder}", "--secure-port=0", *flags])
+    assert result.exit_code == 1
+    (text,) = result.stderr.splitlines(keepends=True)
+    assert text.startswith("steersman: ")
+    return text
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -164,8 +173,8 @@ def test_a_port_that_is_taken_is_told(make_server: Callable[..., ServerProcess])
         )
 
 
-def test_an_address_of_another_machine_is_told(make_server: Callable[..., ServerProcess]) -> None:
-    assert refusal(make_server("--bind-address=192.0.2.77")).startswith(
+def test_an_address_of_another_machine_is_told(tmp_path: Path) -> None:
+    assert refusal_here(tmp_path / "data", "--bind-address=192.0.2.77").startswith(
         "steersman: 192.0.2.77 is not an address of this machine: --bind-address must be one"
     )
 
@@ -258,20 +267,16 @@ def test_an_unreadable_object_that_the_server_itself_needs_is_told_once_with_wha
     assert server.stop() == 0
 
 
-def test_a_file_of_another_program_is_told(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
-    server = make_server()
-    server.folder.mkdir()
-    with contextlib.closing(sqlite3.connect(server.folder / "steersman.db")) as other, other:
+def test_a_file_of_another_program_is_told(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "steersman.db")) as other, other:
         other.execute("CREATE TABLE theirs (a)")
-    other.close()
-    assert "steersman.db" in refusal(server)
+    assert "steersman.db" in refusal_here(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_told(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    server = make_server(folder=tmp_path / "file" / "data")
-    server.errors = tmp_path / "stderr"
-    assert refusal(server) == f"steersman: --data-dir: the folder {server.folder} cannot be made: Not a directory\n"
+    folder = tmp_path / "file" / "data"
+    assert refusal_here(folder) == f"steersman: --data-dir: the folder {folder} cannot be made: Not a directory\n"
 
 
 @pytest.mark.slow
@@ -330,11 +335,9 @@ def test_an_empty_file_is_told_and_nothing_in_the_folder_is_changed(
     assert files() == before
 
 
-def test_a_file_in_place_of_the_folder_is_told(make_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    server = make_server(folder=tmp_path / "file")
-    server.errors = tmp_path / "stderr"
-    assert "file is not a folder; a folder for the server's data is expected" in refusal(server)
+    assert "file is not a folder; a folder for the server's data is expected" in refusal_here(tmp_path / "file")
 
 
 @pytest.mark.slow
@@ -379,7 +382,7 @@ def test_keys_that_others_can_read_are_told_and_serve(make_server: Callable[...,
 
 
 def test_a_start_that_fails_lets_garbage_be_collected_again(tmp_path: Path) -> None:
-    assert gc.isenabled()
+    gc.enable()  # threads of earlier tests may still hold it
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["serve", "--data-dir", str(tmp_path / "file"), "--secure-port", "0"])
     assert result.exit_code != 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from steersman.client.resources import CONFIG_MAPS
 
-NEWER = {"metadata": {"name": "a", "creationTimestamp": None, "newer": 1}, "data": None, "newer": [{}]}
+NEWER: dict[str, Any] = {"metadata": {"name": "a", "creationTimestamp": None, "newer": 1}, "data": None, "newer": [{}]}
 
 
 def test_members_that_are_not_known_and_nulls_are_left_out_as_go_does() -> None:

@@ -8,7 +8,8 @@ import pytest_asyncio
 
 from steersman.api.core.v1 import Event, ObjectReference
 from steersman.client.client import Client
-from steersman.client.events import EVENTS, Broadcaster, Recorder
+from steersman.client.events import Broadcaster, Recorder
+from steersman.client.resources import EVENTS
 from tests.controllers.waiting import eventually
 
 ABOUT = ObjectReference(kind="Pod", namespace="default", name="p", uid="u", api_version="v1")

@@ -10,8 +10,7 @@ import pytest
 from steersman.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, Job, JobCondition, JobSpec, JobTemplateSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import CRON_JOBS, JOBS
+from steersman.client.resources import CRON_JOBS, EVENTS, JOBS
 from steersman.controllers import cron_job as controller
 from steersman.controllers.cron_job import CronJobController, MissedTimes, missed_times
 from steersman.machinery.cron.schedules import Schedule, ScheduleError, parse_schedule

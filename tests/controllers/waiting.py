@@ -14,7 +14,7 @@ Run = Callable[..., Awaitable[Client]]
 """Function that starts controllers (their classes; settings by name) and returns the administrator's client."""
 
 
-async def eventually(look: Callable[[], Awaitable[T]], *, seconds: float = 30) -> T:
+async def eventually(look: Callable[[], Awaitable[T | None]], *, seconds: float = 30) -> T:
     """Return the result of `look` once it is true. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:

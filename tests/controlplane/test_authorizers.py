@@ -53,7 +53,7 @@ class Judge(HttpsHook):
 
 def chain(*authorizers: Any) -> str:
     """Return a configuration with these authorizers: modes, or kubeconfigs of webhooks."""
-    given = []
+    given: list[dict[str, Any]] = []
     for each in authorizers:
         if isinstance(each, str):
             given.append({"type": each, "name": each.lower()})

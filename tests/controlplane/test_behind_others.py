@@ -231,11 +231,12 @@ async def test_preconditions_are_those_of_the_newest_object(servers: Servers) ->
 
 
 async def test_what_another_has_deleted_is_gone(servers: Servers) -> None:
-    for request in (
-        lambda path: servers.late.delete(path),
+    requests: tuple[Callable[[str], Awaitable[Any]], ...] = (
+        servers.late.delete,
         lambda path: servers.late.patch(path, {"data": {"a": "1"}}),  # which changes nothing of what it was
         lambda path: servers.late.patch(path, {"data": {"a": "2"}}),
-    ):
+    )
+    for request in requests:
         servers.view.release()
         await changed_elsewhere(servers)
         assert (await servers.other.delete(f"{CONFIG_MAPS}/c")).status == 200
@@ -351,15 +352,15 @@ async def test_a_right_taken_away_by_another_counts(servers: Servers) -> None:
 @pytest.mark.parametrize("kind", ["validating", "mutating"])
 async def test_a_policy_of_another_counts(servers: Servers, kind: str) -> None:
     remove = {"expression": '[JSONPatch{op: "remove", path: "/data/none"}]'}
-    judged: dict[str, Any] = {
+    specs: dict[str, dict[str, Any]] = {
         "validating": {"validations": [{"expression": "false"}]},
         "mutating": {
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": remove}],
             "reinvocationPolicy": "Never",
             "failurePolicy": "Fail",
         },
-    }[kind]
-    spec = {"matchConstraints": {"resourceRules": [CREATES]}, **judged}
+    }
+    spec = {"matchConstraints": {"resourceRules": [CREATES]}, **specs[kind]}
     await servers.make(f"{ADMISSION}/{kind}admissionpolicies", "p", spec=spec)
     binding = {"policyName": "p", **({"validationActions": ["Deny"]} if kind == "validating" else {})}
     bind = partial(servers.make, f"{ADMISSION}/{kind}admissionpolicybindings", "p", spec=binding)

@@ -210,7 +210,7 @@ async def test_a_file_that_could_not_be_used_is_tried_again_soon(folder: Path) -
     write(file, [{"identity": {}}], "secrets")
     registry = Registry()
     given = Options(
-        data_dir=str(folder), encryption_provider_config=str(file), encryption_provider_config_automatic_reload=True
+        data_dir=folder, encryption_provider_config=str(file), encryption_provider_config_automatic_reload=True
     )
     followed = Encryption(given, registry)
     total = "apiserver_encryption_config_controller_automatic_reloads_total"

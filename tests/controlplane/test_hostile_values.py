@@ -205,7 +205,7 @@ POD: dict[str, Any] = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 HPA: dict[str, Any] = {
     "spec": {"maxReplicas": 1, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "D", "name": "d"}}
 }
-ANNOTATIONS = (
+ANNOTATIONS: tuple[Any, ...] = (
     ("/api/v1/namespaces/{}/pods", POD, "scheduler.alpha.kubernetes.io/tolerations"),
     ("/api/v1/namespaces/{}/pods", POD, "controller.kubernetes.io/pod-deletion-cost"),
     ("/api/v1/namespaces/{}/pods", POD, "container.seccomp.security.alpha.kubernetes.io/c"),

@@ -225,7 +225,7 @@ async def test_what_admission_reads(api: Any, on_the_loop: list[str]) -> None:
         "storageclass.kubernetes.io/is-default-class": "true",
         "ingressclass.kubernetes.io/is-default-class": "true",
     }
-    classes = {
+    classes: dict[str, dict[str, Any]] = {
         "/apis/scheduling.k8s.io/v1/priorityclasses": {"value": 7},
         "/apis/node.k8s.io/v1/runtimeclasses": {"handler": "h", "overhead": {"podFixed": {"cpu": "1m"}}},
         "/apis/storage.k8s.io/v1/storageclasses": {"provisioner": "p", "allowVolumeExpansion": True},

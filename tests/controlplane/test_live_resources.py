@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from steersman.kinds.open import OpenKind
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import AGE, Column, OtherVersion, Resource
+from steersman.testing import Client
 
 GADGETS = "/apis/e.x/v1/namespaces/default/gadgets"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -54,7 +55,9 @@ async def discovered(client: Any) -> tuple[set[str], str]:
     return {each["metadata"]["name"] for each in answer.json()["items"]}, answer.headers["etag"]
 
 
-async def test_what_is_served_later_is_discovered_and_is_not_any_more_once_it_is_withdrawn(plane, client):
+async def test_what_is_served_later_is_discovered_and_is_not_any_more_once_it_is_withdrawn(
+    plane: ControlPlane, client: Any
+) -> None:
     groups, etag = await discovered(client)
     assert "e.x" not in groups
     assert (await client.get("/apis/e.x/v1")).status == 404
@@ -78,7 +81,7 @@ async def test_what_is_served_later_is_discovered_and_is_not_any_more_once_it_is
     assert "/apis/e.x/v1" not in (await client.get("/")).json()["paths"]
 
 
-async def test_objects_outlive_the_serving_of_their_resource(plane, client):
+async def test_objects_outlive_the_serving_of_their_resource(plane: ControlPlane, client: Any) -> None:
     plane.serve(resource())
     assert (await client.post(GADGETS, gadget("a", color="red"))).status == 201
     await plane.withdraw("e.x", "gadgets")
@@ -89,7 +92,7 @@ async def test_objects_outlive_the_serving_of_their_resource(plane, client):
     assert [row["cells"][:2] for row in table.json()["rows"]] == [["a", "red"]]
 
 
-async def test_resources_of_one_name_in_several_groups_have_their_own_objects(plane, client):
+async def test_resources_of_one_name_in_several_groups_have_their_own_objects(plane: ControlPlane, client: Any) -> None:
     """A right to read secrets of one group is no right to those of another."""
     await client.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "core"}})
     for group in ("e.x", "f.x"):
@@ -104,7 +107,9 @@ async def test_resources_of_one_name_in_several_groups_have_their_own_objects(pl
 
 
 @pytest.mark.parametrize("prefix", ["secrets", "services", "services/specs/mine", "configmaps/e.x"])
-async def test_nothing_is_stored_among_the_keys_of_another_resource(plane, client, prefix):
+async def test_nothing_is_stored_among_the_keys_of_another_resource(
+    plane: ControlPlane, client: Any, prefix: Any
+) -> None:
     with pytest.raises(ValueError, match=r"gadgets\.e\.x cannot be stored in /registry/"):
         plane.serve(replace(resource(), storage_prefix=prefix))
     assert (await client.get(GADGETS)).status == 404
@@ -112,7 +117,7 @@ async def test_nothing_is_stored_among_the_keys_of_another_resource(plane, clien
     assert (await client.get(GADGETS)).status == 200
 
 
-async def test_of_a_resource_that_cannot_be_served_nothing_is_left(plane, client):
+async def test_of_a_resource_that_cannot_be_served_nothing_is_left(plane: ControlPlane, client: Any) -> None:
     other = OtherVersion(resource(group="f.x").kind, lambda obj: obj, lambda obj: obj)
     plane.serve(resource(group="f.x"))
     for _ in range(2):
@@ -124,7 +129,7 @@ async def test_of_a_resource_that_cannot_be_served_nothing_is_left(plane, client
     assert (await client.get(GADGETS)).status == 200
 
 
-async def test_what_is_not_stored_is_withdrawn_too(plane, client):
+async def test_what_is_not_stored_is_withdrawn_too(plane: ControlPlane, client: Any) -> None:
     plane.serve(replace(resource(), reader=lambda services, ctx: []))
     assert (await client.get(GADGETS)).status == 200
     await plane.withdraw("e.x", "gadgets")
@@ -147,7 +152,7 @@ FIRST = {
 
 
 @pytest.mark.parametrize("first", FIRST)
-async def test_the_cache_is_filled_when_it_is_needed_first(plane, client, first):
+async def test_the_cache_is_filled_when_it_is_needed_first(plane: ControlPlane, client: Any, first: Any) -> None:
     plane.serve(resource())
     await client.post(GADGETS, gadget("a", color="red"))
     await plane.withdraw("e.x", "gadgets")
@@ -162,7 +167,7 @@ async def test_the_cache_is_filled_when_it_is_needed_first(plane, client, first)
     assert 'apiserver_storage_objects{resource="gadgets.e.x"}' in (await client.get("/metrics")).body.decode()
 
 
-async def test_watches_end_when_their_resource_is_withdrawn(plane, client):
+async def test_watches_end_when_their_resource_is_withdrawn(plane: ControlPlane, client: Any) -> None:
     plane.serve(resource())
     await client.post(GADGETS, gadget("a"))
     watch = await client.open("GET", f"{GADGETS}?watch=1")
@@ -180,7 +185,7 @@ async def test_watches_end_when_their_resource_is_withdrawn(plane, client):
     await others.aclose()
 
 
-async def test_what_is_being_written_as_its_resource_goes_is_answered(plane, client):
+async def test_what_is_being_written_as_its_resource_goes_is_answered(plane: ControlPlane, client: Any) -> None:
     plane.serve(resource())
     await client.get(GADGETS)
     writing = [asyncio.ensure_future(client.post(GADGETS, gadget(f"g{number}"))) for number in range(20)]
@@ -193,7 +198,9 @@ async def test_what_is_being_written_as_its_resource_goes_is_answered(plane, cli
     assert set(statuses) <= {201, 404, 429}
 
 
-async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answered(plane, client):
+async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answered(
+    plane: ControlPlane, client: Any
+) -> None:
     plane.serve(resource())
     cacher, asked = plane.store("e.x", "gadgets").cacher, asyncio.Event()
 
@@ -215,7 +222,9 @@ async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answere
         assert {answer.status for answer in await asyncio.gather(*waiting)} <= {404, 429}
 
 
-async def test_owners_are_looked_for_among_what_is_served(start_control_plane, client_of):
+async def test_owners_are_looked_for_among_what_is_served(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     """A user without the right to update an owner's finalizers must not block its deletion; unknown kinds are
     unknown.
     """
@@ -236,7 +245,7 @@ async def test_owners_are_looked_for_among_what_is_served(start_control_plane, c
         body = {"metadata": {"name": "owned", "ownerReferences": [owner]}}
         answer = await alice.post("/api/v1/namespaces/default/configmaps", body)
         assert answer.status == 403
-        return answer.json()["message"]
+        return str(answer.json()["message"])
 
     assert "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set" in await refusal()
     await plane.withdraw("e.x", "gadgets")
@@ -244,7 +253,7 @@ async def test_owners_are_looked_for_among_what_is_served(start_control_plane, c
 
 
 @pytest.mark.slow
-async def test_a_thousand_resources_come_and_go_while_others_are_read(plane, client):
+async def test_a_thousand_resources_come_and_go_while_others_are_read(plane: ControlPlane, client: Any) -> None:
     """Others notice nothing, and nothing remains."""
     await client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "read"}})
     routes = len(plane.server.catalogue.routes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from threading import current_thread, main_thread
 from typing import Any
 
@@ -21,9 +21,8 @@ UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
 
 @pytest.fixture
-async def environment() -> AsyncIterator[Environment]:
-    async with Environment() as made:
-        yield made
+def environment(shared_environment: Environment) -> Environment:
+    return shared_environment
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def on_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], list[bool]]
 
 
 @pytest.mark.parametrize("path", ["/{}", f"{NAMESPACE}/pods/{{}}", "/api/v1/namespaces/{}/pods"])
-async def test_a_long_refusal_is_worded_beside_the_loop(environment, on_loop, path: str) -> None:
+async def test_a_long_refusal_is_worded_beside_the_loop(environment: Any, on_loop: Any, path: str) -> None:
     words = on_loop(forbidden, "quote")
     client = environment.client(User("nobody"))
     short = await client.get(path.format("%22%3C"))
@@ -61,13 +60,13 @@ async def test_a_long_refusal_is_worded_beside_the_loop(environment, on_loop, pa
     assert long.json()["message"] == words_of_short
 
 
-async def test_a_long_query_is_read_beside_the_loop(environment, on_loop) -> None:
+async def test_a_long_query_is_read_beside_the_loop(environment: Any, on_loop: Any) -> None:
     read = on_loop(request, "parse_query")
     answer = await environment.client().get(f"{NAMESPACE}/configmaps?limit=1&a={'%22' * LONG}")
     assert (answer.status, read) == (200, [False])
 
 
-async def test_options_of_a_long_query_are_read_beside_the_loop(environment, on_loop) -> None:
+async def test_options_of_a_long_query_are_read_beside_the_loop(environment: Any, on_loop: Any) -> None:
     checked = on_loop(options, "validate_write_options")
     path = f"{NAMESPACE}/configmaps?fieldManager={'%22' * LONG}"
     answer = await environment.client().post(path, {"metadata": {"name": "a"}})
@@ -75,7 +74,7 @@ async def test_options_of_a_long_query_are_read_beside_the_loop(environment, on_
 
 
 @pytest.mark.parametrize("separator", [",", "&ports="])
-async def test_many_ports_are_read_beside_the_loop(environment, on_loop, separator: str) -> None:
+async def test_many_ports_are_read_beside_the_loop(environment: Any, on_loop: Any, separator: str) -> None:
     read = on_loop(parameters, "parse_uint")
     client = environment.client()
     path = f"{NAMESPACE}/pods/none/portforward?ports="
@@ -89,7 +88,7 @@ async def test_many_ports_are_read_beside_the_loop(environment, on_loop, separat
 
 
 @pytest.mark.parametrize("option", ["limit", "timeoutSeconds"])
-async def test_a_number_that_is_too_long_is_quoted_beside_the_loop(environment, on_loop, option: str) -> None:
+async def test_a_number_that_is_too_long_is_quoted_beside_the_loop(environment: Any, on_loop: Any, option: str) -> None:
     quoted = on_loop(go_numbers, "quote")
     client = environment.client()
     long = await client.get(f"{NAMESPACE}/configmaps?{option}={'%22' * LONG}")
@@ -101,7 +100,7 @@ async def test_a_number_that_is_too_long_is_quoted_beside_the_loop(environment, 
 @pytest.mark.parametrize("method", ["get", "delete"])
 @pytest.mark.parametrize("path", [f"{NAMESPACE}/configmaps/{{}}", f"{NAMESPACE}/pods/{{}}/log", "/api/v1/nodes/{}"])
 async def test_a_long_name_that_is_not_found_is_quoted_beside_the_loop(
-    environment, on_loop, path: str, method: str
+    environment: Any, on_loop: Any, path: str, method: str
 ) -> None:
     quoted = on_loop(status, "quote")
     ask = getattr(environment.client(), method)
@@ -115,7 +114,7 @@ async def test_a_long_name_that_is_not_found_is_quoted_beside_the_loop(
 
 
 @pytest.mark.parametrize("path", [f"{NAMESPACE}/configmaps/a", f"{NAMESPACE}/configmaps", f"{NAMESPACE}/pods/a/status"])
-async def test_a_long_version_is_quoted_beside_the_loop(environment, on_loop, path: str) -> None:
+async def test_a_long_version_is_quoted_beside_the_loop(environment: Any, on_loop: Any, path: str) -> None:
     quoted = [on_loop(go_numbers, "quote"), on_loop(field, "quote")]
     client = environment.client()
     short = await client.get(f"{path}?resourceVersion=%7F")
@@ -130,7 +129,7 @@ async def test_a_long_version_is_quoted_beside_the_loop(environment, on_loop, pa
     )
 
 
-async def test_a_long_path_is_read_beside_the_loop(environment, on_loop) -> None:
+async def test_a_long_path_is_read_beside_the_loop(environment: Any, on_loop: Any) -> None:
     read = on_loop(reception, "read_request_info")
     answer = await environment.client().get(f"{NAMESPACE}/configmaps/{'%7F' * LONG}")
     assert (answer.status, read) == (404, [False])

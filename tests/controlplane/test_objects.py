@@ -68,6 +68,7 @@ async def test_whoever_asks_first_fills_the_cache() -> None:
         return StoreObjects(stores[-1])
 
     cached = await cold().get_cached("ns", "a")
+    assert cached is not None
     assert cached.metadata.name == "a"
     assert [each.metadata.name async for each, _ in cold().iterate_cached()] == ["a"]
     assert await cold().read_all("ns", Reading(lambda each: each.metadata.name, "metadata")) == ["a"]

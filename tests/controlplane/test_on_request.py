@@ -169,7 +169,7 @@ async def test_unknown_field_labels_are_refused_in_the_name_of_the_version(api_w
 
 @SHARED
 async def test_a_policy_of_any_version_is_the_same_policy(api_with_everything: Any) -> None:
-    policy = {
+    policy: dict[str, Any] = {
         "metadata": {"name": "any-version"},
         "spec": {
             "reinvocationPolicy": "Never",

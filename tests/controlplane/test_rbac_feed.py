@@ -181,7 +181,7 @@ class TestLargeOnes:
         assert not await self.judged(rights, "old")
 
     async def test_who_waits_is_judged_by_what_there_was_however_often_it_changes(
-        self, rights: Rights, monkeypatch
+        self, rights: Rights, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         started, go_on = hold_reading(monkeypatch)
         await self.replace(rights, "roles", "reader", rules=self.LARGE)
@@ -199,7 +199,7 @@ class TestLargeOnes:
         assert len(rules) == 2_002
 
     async def test_a_version_that_is_replaced_before_it_is_read_lets_nobody_wait_for_ever(
-        self, rights: Rights, monkeypatch
+        self, rights: Rights, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         started, go_on = hold_reading(monkeypatch)
         await self.replace(rights, "roles", "reader", rules=self.LARGE)
@@ -228,7 +228,7 @@ class TestLargeOnes:
         assert not rights.authorizer._roles
         assert not rights.authorizer._by_namespace
 
-    async def test_nothing_of_them_is_read_on_the_loop(self, rights: Rights, monkeypatch) -> None:
+    async def test_nothing_of_them_is_read_on_the_loop(self, rights: Rights, monkeypatch: pytest.MonkeyPatch) -> None:
         at: set[int] = set()
         for name in ("RoleRules", "Binding"):
             make = getattr(rbac_feed, name)

@@ -83,7 +83,7 @@ class Run:
         """Wait for the end of the program and return its report. Fails with the program's message if a check failed."""
         printed, _ = self._process.communicate(timeout=RUN_TIMEOUT)
         assert self._process.returncode in (0, 1), self._said.read_text()[-5000:]
-        report = json.loads(printed)
+        report: dict[str, Any] = json.loads(printed)
         failed = {name: each["detail"] for name, each in report["checks"].items() if not each["passed"]}
         assert not failed, json.dumps(failed, indent=2)[:5000]
         assert self._process.returncode == 0

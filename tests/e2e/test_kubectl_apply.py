@@ -32,7 +32,7 @@ def deployment(replicas: int | None = None, image: str = "nginx") -> dict[str, A
 
 def apply(kubectl: Any, body: Any, *flags: str) -> str:
     text = body if isinstance(body, str) else json.dumps(body)
-    return kubectl("apply", "--server-side", *flags, "-f", "-", stdin=text)
+    return str(kubectl("apply", "--server-side", *flags, "-f", "-", stdin=text))
 
 
 def owners(kubectl: Any, *what: str) -> list[tuple[str, str, str]]:

@@ -28,10 +28,11 @@ def deployment(*containers: dict[str, Any], **pod: Any) -> dict[str, Any]:
 
 
 def containers(found: dict[str, Any]) -> list[dict[str, Any]]:
-    return found["spec"]["template"]["spec"]["containers"]
+    containers: list[dict[str, Any]] = found["spec"]["template"]["spec"]["containers"]
+    return containers
 
 
-def container(kubectl, name: str = "deployment/web") -> dict[str, Any]:
+def container(kubectl: Any, name: str = "deployment/web") -> dict[str, Any]:
     """Return the first container of the Pod template on the server."""
     return containers(kubectl.json("get", name))[0]
 
@@ -200,7 +201,7 @@ def test_autoscale_and_expose(kubectl: Kubectl) -> None:
 # rollout: the controller's part is played here
 
 
-def settle(kubectl, name: str) -> None:
+def settle(kubectl: Any, name: str) -> None:
     """Write the status that a controller writes once all replicas run."""
     found = kubectl.json("get", name)
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
@@ -208,7 +209,7 @@ def settle(kubectl, name: str) -> None:
     kubectl("patch", name, "--subresource=status", "-p", json.dumps({"status": status}))
 
 
-def keep_revision(kubectl, number: int) -> None:
+def keep_revision(kubectl: Any, number: int) -> None:
     """Create the ReplicaSet that a controller creates for the present Deployment."""
     deployment = kubectl.json("get", "deployment", "web")
     template = deployment["spec"]["template"]

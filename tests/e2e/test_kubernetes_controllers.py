@@ -113,7 +113,8 @@ def placed(kubectl: Kubectl, selector: str, count: int) -> list[dict[str, Any]]:
         there = [each for each in pods(kubectl, selector) if each["spec"].get("nodeName")]
         return there if len(there) == count else None
 
-    return until(found, f"{count} pods of {selector} on a node")
+    there: list[dict[str, Any]] = until(found, f"{count} pods of {selector} on a node")
+    return there
 
 
 def say(kubectl: Kubectl, pod: dict[str, Any], phase: str, **status: Any) -> None:

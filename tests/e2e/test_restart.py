@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.slow
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def objects_of(server: ServerProcess, path: str) -> dict[str, dict]:
+def objects_of(server: ServerProcess, path: str) -> dict[str, dict[str, Any]]:
     with server.client() as client:
         status, listed = client.json("GET", path)
     assert status == 200, listed

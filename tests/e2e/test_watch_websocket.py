@@ -26,7 +26,8 @@ def opened(server: ServerProcess, path: str, *, admin: bool = True, **options: A
     host, port = server.address
     context = server.context(admin=admin, alpn=("http/1.1",))
     options.setdefault("origin", "https://example.com")
-    return connect(f"wss://{host}:{port}{path}", ssl=context, proxy=None, **options)
+    connection: ClientConnection = connect(f"wss://{host}:{port}{path}", ssl=context, proxy=None, **options)
+    return connection
 
 
 def test_events_are_messages(server: ServerProcess) -> None:

@@ -25,7 +25,12 @@ def test_errors_are_looked_for_as_long_as_they_are_told() -> None:
 def test_a_field_manager_is_quoted_once_for_all_that_is_wrong_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     quoted: list[str] = []
     quote = field.quote
-    monkeypatch.setattr(field, "quote", lambda text: quoted.append(text) or quote(text))
+
+    def counted(text: str) -> str:
+        quoted.append(text)
+        return quote(text)
+
+    monkeypatch.setattr(field, "quote", counted)
     with pytest.raises(StatusError) as caught:
         options._write_options(CreateOptions, parse_query("fieldManager=a%00%07a"))
     assert caught.value.message == (

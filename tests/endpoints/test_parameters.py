@@ -103,8 +103,13 @@ def test_values_that_cannot_be_read(options: type[msgspec.Struct], query: str, m
 
 
 def test_a_port_that_is_named_again_and_again_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    monkeypatch.setattr(parameters, "parse_uint", lambda text, bits: read.append(text) or int(text))
+    read: list[str] = []
+
+    def parse_uint(text: str, bits: int) -> int:
+        read.append(text)
+        return int(text)
+
+    monkeypatch.setattr(parameters, "parse_uint", parse_uint)
     assert decode_parameters(PodPortForwardOptions, parse_query("ports=" + "80,81," * 1000 + "80")).ports == [
         *[80, 81] * 1000,
         80,

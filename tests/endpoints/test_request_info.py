@@ -260,7 +260,12 @@ def test_no_name_is_taken_from_options_that_cannot_be_read() -> None:
 def test_a_field_selector_is_not_read_before_somebody_asks_for_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     parse = fields.parse
-    monkeypatch.setattr(fields, "parse", lambda text: read.append(text) or parse(text))
+
+    def counted(text: str) -> Any:
+        read.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(fields, "parse", counted)
     info = read_request_info("GET", "/api/v1/pods", "fieldSelector=metadata.name=foo")
     assert (info.action.verb, info.long_running, read) == ("list", False, [])
     assert [info.authorized_action.name, info.authorized_action.name] == ["foo", "foo"]

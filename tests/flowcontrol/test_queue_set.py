@@ -60,7 +60,7 @@ def test_requests_of_a_flow_get_their_seats_in_the_order_they_came() -> None:
     first = requests.seated()
     waiting = [requests.queued() for _ in range(5)]
     for number, ticket in enumerate(waiting):
-        ticket.decided = lambda number=number: told.append(number)  # type: ignore[misc]
+        ticket.decided = lambda number=number: told.append(number)
     requests.seats.finish(first)
     for ticket in waiting:
         assert ticket.started >= 0

@@ -55,7 +55,7 @@ def test_a_value_in_another_order_or_layout_is_presented_alike(
     document = json.loads(MAPS_KIND.value(obj))
     document["metadata"]["resourceVersion"] = "3"
 
-    def shuffled(value):
+    def shuffled(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         items = [(key, shuffled(each)) for key, each in value.items()]

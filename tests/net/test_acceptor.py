@@ -7,6 +7,7 @@ import contextlib
 import resource
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ PENDING = 50
 class Door:
     """An Acceptor whose "handshake" records the client's first bytes."""
 
-    def __init__(self, **limits: float) -> None:
+    def __init__(self, **limits: Any) -> None:
         self.core = Core(
             self._never,
             Limits(**limits),
@@ -66,7 +67,7 @@ class Door:
 
 
 @contextlib.contextmanager
-def opened(**limits: float) -> Iterator[Door]:
+def opened(**limits: Any) -> Iterator[Door]:
     with contextlib.closing(Door(**limits)) as door:
         yield door
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+from typing import Any
 
 import pytest
 
@@ -12,14 +13,14 @@ from steersman.net import eager
 VARIABLE = contextvars.ContextVar("variable", default="outer")
 
 
-def start(coroutine):
+def start(coroutine: Any) -> Any:
     return eager.start(asyncio.get_running_loop(), coroutine)
 
 
 async def test_what_never_waits_needs_no_task() -> None:
     seen = []
 
-    async def work():
+    async def work() -> None:
         seen.append(1)
 
     assert start(work()) is None
@@ -27,7 +28,7 @@ async def test_what_never_waits_needs_no_task() -> None:
 
 
 async def test_what_it_raises_before_its_first_wait_comes_out() -> None:
-    async def work():
+    async def work() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
@@ -39,7 +40,7 @@ async def test_it_goes_on_as_a_task_after_its_first_wait() -> None:
     first, second = (asyncio.get_running_loop().create_future() for _ in range(2))
     seen = []
 
-    async def work():
+    async def work() -> None:
         seen.append(await first)
         seen.append(await second)
         await asyncio.sleep(0)
@@ -55,7 +56,7 @@ async def test_it_goes_on_as_a_task_after_its_first_wait() -> None:
 async def test_a_failure_that_is_awaited_arrives() -> None:
     future = asyncio.get_running_loop().create_future()
 
-    async def work():
+    async def work() -> None:
         with pytest.raises(KeyError):
             await future
 
@@ -68,7 +69,7 @@ async def test_a_failure_that_is_awaited_arrives() -> None:
 async def test_a_timeout_entered_before_or_after_the_first_wait_works(waits_before: bool) -> None:
     seen = []
 
-    async def work():
+    async def work() -> None:
         if waits_before:
             await asyncio.sleep(0)
         try:
@@ -84,7 +85,7 @@ async def test_a_timeout_entered_before_or_after_the_first_wait_works(waits_befo
 
 
 async def test_a_timeout_around_several_waits_works() -> None:
-    async def work():
+    async def work() -> None:
         async with asyncio.timeout(5):
             await asyncio.sleep(0)
             async with asyncio.timeout(0.01) as inner:
@@ -100,10 +101,10 @@ async def test_a_timeout_around_several_waits_works() -> None:
 async def test_a_task_group_entered_before_the_first_wait_works() -> None:
     seen = []
 
-    async def fail():
+    async def fail() -> None:
         raise KeyError("x")
 
-    async def work():
+    async def work() -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(fail())
@@ -119,7 +120,7 @@ async def test_cancelling_at_once_reaches_what_it_waits_for() -> None:
     future = asyncio.get_running_loop().create_future()
     seen = []
 
-    async def work():
+    async def work() -> None:
         try:
             await future
         except asyncio.CancelledError:
@@ -137,8 +138,10 @@ async def test_cancelling_at_once_reaches_what_it_waits_for() -> None:
 async def test_cancelling_itself_before_the_first_wait_works() -> None:
     seen = []
 
-    async def work():
-        asyncio.current_task().cancel()
+    async def work() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
         try:
             await asyncio.sleep(1)
         except asyncio.CancelledError:
@@ -152,7 +155,7 @@ async def test_cancelling_itself_before_the_first_wait_works() -> None:
 
 
 async def test_context_variables_stay_its_own() -> None:
-    async def work():
+    async def work() -> None:
         VARIABLE.set("inner")
         await asyncio.sleep(0)
         assert VARIABLE.get() == "inner"
@@ -164,7 +167,7 @@ async def test_context_variables_stay_its_own() -> None:
 
 
 async def test_the_caller_is_the_current_task_again() -> None:
-    async def work():
+    async def work() -> None:
         await asyncio.sleep(0)
 
     me = asyncio.current_task()

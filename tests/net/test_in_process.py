@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -34,7 +36,7 @@ async def test_the_length_of_a_body_is_told_once() -> None:
 
 
 async def test_a_request_body_may_be_an_iterator() -> None:
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"bo"
         await asyncio.sleep(0)
         yield b"dy"
@@ -44,7 +46,7 @@ async def test_a_request_body_may_be_an_iterator() -> None:
 
 
 async def test_a_request_body_that_fails_is_aborted() -> None:
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"bo"
         raise KeyError("x")
 
@@ -66,7 +68,7 @@ async def test_a_body_over_the_limit_is_told() -> None:
 
 
 async def test_lists_and_iterators_come_in_pieces() -> None:
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"a"
         yield b"b"
 
@@ -84,7 +86,7 @@ class Pushed:
     def __init__(self) -> None:
         self.closes = 0
 
-    def start(self, writer) -> None:
+    def start(self, writer: Any) -> None:
         self.writer = writer
 
     def closed(self) -> None:
@@ -129,7 +131,7 @@ async def test_a_cut_off_body_is_told() -> None:
 async def test_leaving_cancels_an_iterator() -> None:
     ended = asyncio.Event()
 
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         try:
             while True:
                 yield b"x"
@@ -168,7 +170,7 @@ async def test_cancelling_the_request_cancels_the_handler() -> None:
 async def test_a_fast_writer_waits_for_a_slow_reader() -> None:
     written = 0
 
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         nonlocal written
         while True:
             written += 1

@@ -14,8 +14,8 @@ from steersman.net.body import IncomingBody
 from steersman.net.message import Response
 
 
-async def upgraded(request):
-    async def take_over(connection) -> None:
+async def upgraded(request: Any) -> Any:
+    async def take_over(connection: Any) -> None:
         await connection.write(b"taken")
         await connection.read()
 
@@ -24,24 +24,24 @@ async def upgraded(request):
     return Response(200, [], b"ok")
 
 
-async def _http1(server, http1, http2, *, tls):
+async def _http1(server: Any, http1: Any, http2: Any, *, tls: Any) -> Any:
     client = await http1(server, tls=tls)
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     await client.response()
     return client
 
 
-async def _http2(server, http1, http2, *, tls):
+async def _http2(server: Any, http1: Any, http2: Any, *, tls: Any) -> Any:
     client = await http2(server, tls=tls)
     await client.answer(client.request())
     return client
 
 
-async def _silent(server, http1, http2, *, tls):
+async def _silent(server: Any, http1: Any, http2: Any, *, tls: Any) -> Any:
     return await http1(server, tls=tls)
 
 
-async def _upgrade(server, http1, http2, *, tls):
+async def _upgrade(server: Any, http1: Any, http2: Any, *, tls: Any) -> Any:
     client = await http1(server, tls=tls)
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
     await client.head()
@@ -49,7 +49,7 @@ async def _upgrade(server, http1, http2, *, tls):
     return client
 
 
-async def _waiting(server, http1, http2, *, tls):
+async def _waiting(server: Any, http1: Any, http2: Any, *, tls: Any) -> Any:
     client = await http1(server, tls=tls)
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nab")
     return client
@@ -89,7 +89,7 @@ async def test_a_request_that_is_answered_is_forgotten_with_its_body(
     http1: Callable[..., Awaitable[Any]],
     http2: Callable[..., Awaitable[Any]],
 ) -> None:
-    async def handler(request):
+    async def handler(request: Any) -> Any:
         await request.body.read(100)
         return Response(200)
 

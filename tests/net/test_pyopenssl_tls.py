@@ -110,7 +110,7 @@ async def test_records_that_come_byte_by_byte(
     client = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     reader, writer = await asyncio.open_connection(*server.address)
 
-    async def through(step):
+    async def through(step: Any) -> Any:
         while True:
             try:
                 done = step()

@@ -6,7 +6,7 @@ import asyncio
 import resource
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -107,7 +107,7 @@ async def test_drain_closes_a_connection_whose_response_began_before_it(
 ) -> None:
     more = asyncio.Event()
 
-    async def body():
+    async def body() -> AsyncIterator[bytes]:
         yield b"first"
         await more.wait()
         yield b"last"

@@ -50,7 +50,7 @@ async def ok(request: Request) -> Response:
     return Response(200)
 
 
-def core(handler=ok) -> Core:
+def core(handler: Any = ok) -> Core:
     fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
     loop = asyncio.get_running_loop()
     made = Core(handler, Limits(linger=0), loop, eager=True, h1_fields=fields[0], h2_fields=fields[1])
@@ -230,7 +230,7 @@ KINDS = pytest.mark.parametrize(
 )
 
 
-def postponed(kind, shared: Core, request_: bytes):
+def postponed(kind: Any, shared: Core, request_: bytes) -> Any:
     """Return a connection with a request that arrived in an iteration without time left."""
     shared.input_queue._input_deadline = 1e-9
     wire, connection = Wire(), kind(shared)
@@ -241,7 +241,9 @@ def postponed(kind, shared: Core, request_: bytes):
 
 
 @KINDS
-async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kind, request_, answer) -> None:
+async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(
+    kind: Any, request_: Any, answer: Any
+) -> None:
     shared = core()
     shared.postponed.clock = shared.input_queue.clock
     for _ in range(20):
@@ -258,7 +260,9 @@ async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(kin
 
 
 @KINDS
-async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_once(kind, request_, answer) -> None:
+async def test_what_is_put_off_is_answered_though_the_client_says_goodbye_at_once(
+    kind: Any, request_: Any, answer: Any
+) -> None:
     connection, wire = postponed(kind, core(), request_)
     assert not connection.eof_received()
     assert answer in bytes(wire.written)
@@ -326,10 +330,10 @@ async def test_heads_over_the_limit_of_streams_are_not_read() -> None:
     original = connection._blocks.head
 
     class Blocks:
-        def __getattr__(self, name):
+        def __getattr__(self, name: Any) -> Any:
             return getattr(blocks, name)
 
-        def head(self, *arguments):
+        def head(self, *arguments: Any) -> Any:
             read.append(arguments[0])
             return original(*arguments)
 

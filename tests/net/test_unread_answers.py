@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -33,7 +33,7 @@ IMPATIENT = Limits(send_timeout=0.2)
 class Places:
     """A handler that counts its unfinished answers."""
 
-    def __init__(self, body=LARGE) -> None:
+    def __init__(self, body: Any = LARGE) -> None:
         self.body = body
         self.begun = self.over = 0
 
@@ -50,7 +50,7 @@ class Places:
         return Response(200, [], self.body() if callable(self.body) else self.body)
 
 
-async def pulled():
+async def pulled() -> AsyncIterator[Any]:
     for _ in range(16):
         yield LARGE[: 128 << 10]
 
@@ -150,7 +150,7 @@ async def test_over_http2_a_body_that_has_ended_has_to_leave_too(
     serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
-        async def pieces():
+        async def pieces() -> AsyncIterator[bytes]:
             yield b"x" * 1000
 
         return Response(200, [], pieces())
@@ -223,7 +223,7 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns() -> None:
     writers = []
 
     class Watch:
-        def start(self, writer) -> None:
+        def start(self, writer: Any) -> None:
             writers.append(writer)
 
         def closed(self) -> None:
@@ -264,7 +264,7 @@ async def test_what_many_are_told_at_once_is_written_in_many_turns() -> None:
 class Pushed:
     """A body that the test writes."""
 
-    def start(self, writer) -> None:
+    def start(self, writer: Any) -> None:
         self.writer = writer
 
     def closed(self) -> None:
@@ -277,16 +277,16 @@ class Full(Wire):
     connection = None
     high = 0
 
-    def set_write_buffer_limits(self, high=None, low=None) -> None:
+    def set_write_buffer_limits(self, high: Any = None, low: Any = None) -> None:
         self.high = high
 
-    def write(self, data) -> None:
+    def write(self, data: Any) -> None:
         super().write(data)
         if self.connection is not None and len(self.written) > self.high:
             self.connection.pause_writing()
 
 
-def unread(kind, body) -> tuple[Full, Http1Connection | Http2Connection]:
+def unread(kind: Any, body: Any) -> tuple[Full, Http1Connection | Http2Connection]:
     """Return a connection to a client that has sent one request and reads nothing."""
 
     async def handler(request: Request) -> Response:

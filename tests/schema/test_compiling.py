@@ -107,9 +107,12 @@ def test_rules_stay_where_they_are_declared() -> None:
 def test_what_is_said_twice_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
     real = compiling.Compiler._compiled
-    monkeypatch.setattr(
-        compiling.Compiler, "_compiled", lambda self, plain: compiled.append(plain) or real(self, plain)
-    )
+
+    def counted(self: compiling.Compiler, plain: Any) -> Any:
+        compiled.append(plain)
+        return real(self, plain)
+
+    monkeypatch.setattr(compiling.Compiler, "_compiled", counted)
     name = {"type": "string", "maxLength": 5}
     properties = {letter: {"description": f"The {letter}", **name} for letter in "abcdefgh"}
     node = compiling.Compiler().node({"type": "object", "properties": properties})

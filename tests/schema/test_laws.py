@@ -21,7 +21,7 @@ def case(seed: int) -> tuple[Random, dict[str, Any], Structural, dict[str, Any]]
     """A schema that a definition may have, compiled, and an object that was decoded and can be read."""
     random = Random(seed)
     while True:
-        plain = {"type": "object", "properties": {"spec": schema(random)}}
+        plain: dict[str, Any] = {"type": "object", "properties": {"spec": schema(random)}}
         if refused(plain):
             continue
         structural = compile_schema(plain)

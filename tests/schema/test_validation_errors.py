@@ -179,7 +179,7 @@ def test_objects_and_lists() -> None:
     ]
 
 
-ALTERNATIVES = {
+ALTERNATIVES: dict[str, dict[str, Any]] = {
     "any": {
         "anyOf": [{"required": ["a"], "properties": {"a": {"minLength": 3}, "b": {"minimum": 5}}}, {"required": ["b"]}]
     },

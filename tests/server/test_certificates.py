@@ -1,5 +1,7 @@
 """The server's own certificates: valid for TLS, persistent, renewed in time, private."""
 
+from __future__ import annotations
+
 import base64
 import errno
 import json
@@ -23,11 +25,11 @@ from steersman.server.certificates import CertificateError, admin_kubeconfig, en
 NOW = datetime.now(UTC)
 
 
-def contents(files):
+def contents(files: Any) -> Any:
     return {path.name: path.read_bytes() for path in files.folder.iterdir()}
 
 
-def handshake(files, host, *, client=True):
+def handshake(files: Any, host: Any, *, client: Any = True) -> Any:
     """Perform TLS between two contexts in memory; return the certificate that the server saw. Raises ssl.SSLError."""
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=files.ca)
     serving.load_cert_chain(files.server, files.server_key)
@@ -48,7 +50,7 @@ def handshake(files, host, *, client=True):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory):
+def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return ensure_certificates(tmp_path_factory.mktemp("pki"), ["10.96.0.1", "Api.Example.COM", "[fd00::0001]"])
 
 
@@ -64,28 +66,29 @@ def made(tmp_path_factory: pytest.TempPathFactory):
         "fd00::1",
     ],
 )
-def test_the_server_is_trusted_under_all_its_names(made, host: str) -> None:
+def test_the_server_is_trusted_under_all_its_names(made: Any, host: str) -> None:
     assert handshake(made, host, client=False) is None
 
 
-def test_the_server_is_not_trusted_under_another_name(made) -> None:
+def test_the_server_is_not_trusted_under_another_name(made: Any) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(made, "elsewhere.example.com")
 
 
-def test_the_administrator_is_a_master(made) -> None:
+def test_the_administrator_is_a_master(made: Any) -> None:
     der = handshake(made, "localhost")
     user = ClientCertificateAuthenticator().authenticate(Credentials(client_certificate=der, certificate_verified=True))
+    assert user is not None
     assert (user.name, user.groups) == ("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
-def test_only_the_owner_reads_keys(made) -> None:
+def test_only_the_owner_reads_keys(made: Any) -> None:
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in made.folder.iterdir()}
     assert {name for name, mode in modes.items() if mode == 0o600} == {"ca.key", "apiserver.key", "admin.key"}
     assert set(modes.values()) == {0o600, 0o644}
 
 
-def test_the_kubeconfig_has_all_inside(made) -> None:
+def test_the_kubeconfig_has_all_inside(made: Any) -> None:
     config = json.loads(admin_kubeconfig("https://127.0.0.1:6443", made))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     assert cluster["server"] == "https://127.0.0.1:6443"
@@ -256,7 +259,7 @@ def test_a_full_disk_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.Mo
     files = ensure_certificates(tmp_path)
     before = contents(files)
 
-    def full(descriptor):
+    def full(descriptor: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from threading import Thread, current_thread
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options, OptionsError
 from steersman.storage.interface import StorageFormatError, StorageLocked
+from steersman.testing import Client
 from steersman.work.offloading import offload_if
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -49,13 +50,15 @@ class HeldBody:
         yield self._data[5:]
 
 
-async def test_a_started_server_is_ready_on_all_three_paths(api):
+async def test_a_started_server_is_ready_on_all_three_paths(api: Client) -> None:
     for path in ("/healthz", "/livez", "/readyz"):
         answer = await api.get(path)
         assert (answer.status, answer.body) == (200, b"ok")
 
 
-async def test_readyz_fails_as_soon_as_the_end_begins_while_requests_are_still_served(start_control_plane, client_of):
+async def test_readyz_fails_as_soon_as_the_end_begins_while_requests_are_still_served(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     plane = await start_control_plane()
     gate, client = Gate(plane), client_of(plane)
     stopping = asyncio.create_task(plane.stop())
@@ -69,7 +72,9 @@ async def test_readyz_fails_as_soon_as_the_end_begins_while_requests_are_still_s
     await stopping
 
 
-async def test_no_new_watch_begins_once_the_end_has_begun(start_control_plane, client_of):
+async def test_no_new_watch_begins_once_the_end_has_begun(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     plane = await start_control_plane()
     gate, client = Gate(plane), client_of(plane)
     stopping = asyncio.create_task(plane.stop())
@@ -80,7 +85,9 @@ async def test_no_new_watch_begins_once_the_end_has_begun(start_control_plane, c
     await stopping
 
 
-async def test_watches_end_properly_and_have_seen_everything_written_before(start_control_plane, client_of):
+async def test_watches_end_properly_and_have_seen_everything_written_before(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     plane = await start_control_plane()
     client = client_of(plane)
     watch = await client.open("GET", f"{CONFIGMAPS}?watch=1&resourceVersion=0&fieldSelector=metadata.name=last")
@@ -90,7 +97,9 @@ async def test_watches_end_properly_and_have_seen_everything_written_before(star
     assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "last")
 
 
-async def test_a_request_that_runs_is_finished_and_new_ones_are_refused_meanwhile(start_control_plane, client_of):
+async def test_a_request_that_runs_is_finished_and_new_ones_are_refused_meanwhile(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     plane = await start_control_plane()
     client, body = client_of(plane), HeldBody()
     late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body, content_type="application/json"))
@@ -109,7 +118,9 @@ async def test_a_request_that_runs_is_finished_and_new_ones_are_refused_meanwhil
     assert plane.storage is None
 
 
-async def test_clients_are_sent_elsewhere_where_that_is_asked_for(start_control_plane, client_of):
+async def test_clients_are_sent_elsewhere_where_that_is_asked_for(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client]
+) -> None:
     plane = await start_control_plane(shutdown_send_retry_after=True)
     client, body = client_of(plane), HeldBody()
     late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body, content_type="application/json"))
@@ -124,7 +135,11 @@ async def test_clients_are_sent_elsewhere_where_that_is_asked_for(start_control_
     await stopping
 
 
-async def test_requests_and_connections_have_one_time_to_end_in(start_control_plane, client_of, monkeypatch):
+async def test_requests_and_connections_have_one_time_to_end_in(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]],
+    client_of: Callable[..., Client],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plane = await start_control_plane()
     client, body, given = client_of(plane), HeldBody(), []
 
@@ -144,13 +159,15 @@ async def test_requests_and_connections_have_one_time_to_end_in(start_control_pl
     late.cancel()
 
 
-async def test_stopping_twice_does_nothing_more(start_control_plane):
+async def test_stopping_twice_does_nothing_more(start_control_plane: Callable[..., Awaitable[ControlPlane]]) -> None:
     plane = await start_control_plane()
     await plane.stop()
     await plane.stop()
 
 
-async def test_the_end_works_in_the_threads_of_the_server(start_control_plane):
+async def test_the_end_works_in_the_threads_of_the_server(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]],
+) -> None:
     of_process = await offload_if(True, current_thread)
     plane = await start_control_plane()
     used: list[Thread] = []
@@ -166,7 +183,9 @@ async def test_the_end_works_in_the_threads_of_the_server(start_control_plane):
     assert not used[0].is_alive()
 
 
-async def test_what_was_acknowledged_is_there_after_an_orderly_end(start_control_plane, client_of, tmp_path: Path):
+async def test_what_was_acknowledged_is_there_after_an_orderly_end(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client], tmp_path: Path
+) -> None:
     plane = await start_control_plane(data_dir=tmp_path, storage="sqlite")
     created = (await client_of(plane).post(CONFIGMAPS, {"metadata": {"name": "kept"}, "data": {"a": "b"}})).json()
     await plane.stop()
@@ -175,15 +194,17 @@ async def test_what_was_acknowledged_is_there_after_an_orderly_end(start_control
 
 
 async def test_a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on(
-    start_control_plane, client_of, tmp_path: Path
-):
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], client_of: Callable[..., Client], tmp_path: Path
+) -> None:
     first = await start_control_plane(data_dir=tmp_path, storage="sqlite")
     with pytest.raises(StorageLocked, match="in use by another process"):
         await start_control_plane(data_dir=tmp_path, storage="sqlite")
     assert (await client_of(first).post(CONFIGMAPS, {"metadata": {"name": "more"}})).status == 201
 
 
-async def test_a_start_that_fails_leaves_nothing_behind(start_control_plane, tmp_path: Path):
+async def test_a_start_that_fails_leaves_nothing_behind(
+    start_control_plane: Callable[..., Awaitable[ControlPlane]], tmp_path: Path
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         options = {"data_dir": tmp_path, "storage": "sqlite", "bind_address": "127.0.0.1", "secure_port": port}
@@ -193,7 +214,7 @@ async def test_a_start_that_fails_leaves_nothing_behind(start_control_plane, tmp
     assert again.storage is not None
 
 
-async def test_a_file_that_is_not_ours_is_left_as_it_is(tmp_path: Path):
+async def test_a_file_that_is_not_ours_is_left_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "steersman.db"
     file.write_bytes(b"something else entirely" * 100)
     before = file.read_bytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def check_histogram(name: str, family: Family) -> None:
 
 
 @pytest.fixture
-def scrape(api: Client):
+def scrape(api: Client) -> Any:
     async def read() -> dict[str, Family]:
         answer = await api.get("/metrics")
         assert answer.status == 200
@@ -99,7 +100,7 @@ def scrape(api: Client):
     return read
 
 
-async def test_every_family_has_help_and_a_type(scrape) -> None:
+async def test_every_family_has_help_and_a_type(scrape: Any) -> None:
     families = await scrape()
     assert len(families) > 10
     for name, family in families.items():
@@ -107,7 +108,9 @@ async def test_every_family_has_help_and_a_type(scrape) -> None:
         assert family.kind, name
 
 
-async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api: Client, namespace: str, scrape) -> None:
+async def test_a_request_is_counted_once_with_its_verb_resource_and_code(
+    api: Client, namespace: str, scrape: Any
+) -> None:
     labels = {"verb": "POST", "resource": "configmaps", "code": "201"}
     before = (await scrape())["apiserver_request_total"].value(**labels)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -118,7 +121,7 @@ async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api: Cl
     assert durations.samples["_count", _series(durations, verb="POST", resource="configmaps")] >= 1
 
 
-async def test_sizes_of_bodies_are_told_by_group(api: Client, namespace: str, scrape) -> None:
+async def test_sizes_of_bodies_are_told_by_group(api: Client, namespace: str, scrape: Any) -> None:
     path = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
     assert (await api.post(path, {"metadata": {"name": "a"}, "data": {}, "revision": 1})).status == 201
     sizes = (await scrape())["apiserver_request_body_size_bytes"]
@@ -127,9 +130,9 @@ async def test_sizes_of_bodies_are_told_by_group(api: Client, namespace: str, sc
     assert sizes.samples["_bucket", labels | {("le", "1.05e+06")}] >= 1
 
 
-async def test_applies_are_counted_apart_from_other_patches(api: Client, namespace: str, scrape) -> None:
-    def applies(families) -> float:
-        return families["apiserver_request_total"].value(verb="APPLY", resource="configmaps", code="201")
+async def test_applies_are_counted_apart_from_other_patches(api: Client, namespace: str, scrape: Any) -> None:
+    def applies(families: Any) -> float:
+        return float(families["apiserver_request_total"].value(verb="APPLY", resource="configmaps", code="201"))
 
     before = applies(await scrape())
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
@@ -144,7 +147,7 @@ def _series(family: Family, **labels: str) -> Labels:
     return next(found for suffix, found in family.samples if suffix == "_count" and wanted <= found)
 
 
-async def test_stored_objects_are_counted(api: Client, namespace: str, scrape) -> None:
+async def test_stored_objects_are_counted(api: Client, namespace: str, scrape: Any) -> None:
     before = (await scrape())["apiserver_storage_objects"].value(resource="secrets")
     path = f"/api/v1/namespaces/{namespace}/secrets"
     for name in ("a", "b"):
@@ -152,9 +155,9 @@ async def test_stored_objects_are_counted(api: Client, namespace: str, scrape) -
     assert (await scrape())["apiserver_storage_objects"].value(resource="secrets") == before + 2
 
 
-async def test_an_open_watch_is_counted_while_it_is_open(api: Client, namespace: str, scrape) -> None:
+async def test_an_open_watch_is_counted_while_it_is_open(api: Client, namespace: str, scrape: Any) -> None:
     async def watchers() -> float:
-        return (await scrape())["apiserver_registered_watchers"].value(kind="Lease")
+        return float((await scrape())["apiserver_registered_watchers"].value(kind="Lease"))
 
     before = await watchers()
     watch = await api.open("GET", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases?watch=1")
@@ -163,7 +166,7 @@ async def test_an_open_watch_is_counted_while_it_is_open(api: Client, namespace:
     assert await watchers() == before
 
 
-async def test_the_process_is_described(scrape) -> None:
+async def test_the_process_is_described(scrape: Any) -> None:
     families = await scrape()
     assert families["process_resident_memory_bytes"].value() > 10 << 20
     assert families["process_cpu_seconds_total"].value() > 0
@@ -180,13 +183,13 @@ async def test_scrapes_tell_when_the_process_began(api: Client, path: str) -> No
     assert 0 <= time.time() - int(told) < 3600
 
 
-async def test_feature_gates_are_told_with_their_stage(scrape) -> None:
+async def test_feature_gates_are_told_with_their_stage(scrape: Any) -> None:
     gates = (await scrape())["kubernetes_feature_enabled"]
     assert gates.samples["", frozenset({("name", "SidecarContainers"), ("stage", "")})] == 1
     assert gates.samples["", frozenset({("name", "CBORServingAndStorage"), ("stage", "ALPHA")})] == 0
 
 
-async def test_requests_in_deprecated_versions_are_told(api: Client, scrape) -> None:
+async def test_requests_in_deprecated_versions_are_told(api: Client, scrape: Any) -> None:
     assert (await api.get("/api/v1/endpoints")).status == 200
     told = (await scrape())["apiserver_requested_deprecated_apis"]
     assert told.kind == "gauge"

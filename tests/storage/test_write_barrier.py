@@ -131,7 +131,7 @@ async def test_at_the_end_everybody_goes_on(storage: Shared, barrier: WriteBarri
     await turns()
     waiting = wait_for_newest(barrier)
     await barrier.stop()
-    assert await asyncio.gather(asking, waiting) == [0, 0]
+    assert list(await asyncio.gather(asking, waiting)) == [0, 0]
 
 
 async def test_a_server_that_is_alone_asks_nothing_until_it_is_alone_no_more(storage: Shared) -> None:

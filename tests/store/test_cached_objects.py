@@ -23,7 +23,7 @@ class OfMany(MemoryStorage):
     knows_newest = False
     has_other_servers = True
 
-    def __init__(self, **options: float) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.counted_as_caller = 0
         self.question = asyncio.Event()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import chain, repeat
+from typing import Any
 
 import pytest
 
@@ -107,7 +108,7 @@ async def test_the_hooks_are_called_in_their_order(open_client: Callable[..., Aw
     client = await open_client(strategy.resource())
     checked = []
 
-    async def check(obj) -> None:
+    async def check(obj: Any) -> None:
         checked.append(obj.data)
         strategy.calls.append("check")
 
@@ -134,7 +135,7 @@ async def test_what_was_taken_is_given_back_unless_the_object_is_stored(
     client = await open_client(strategy.resource())
     await client.create("a", data={"take": "one"})
 
-    async def refuse(obj) -> None:
+    async def refuse(obj: Any) -> None:
         raise bad_request("no")
 
     with pytest.raises(StatusError):

@@ -59,7 +59,7 @@ def test_a_path_without_definitions_is_reported(tmp_path: Path) -> None:
 
 
 def test_all_are_applied_before_any_is_waited_for() -> None:
-    created = (201, {})
+    created: tuple[int, dict[str, Any]] = (201, {})
     server = Server(created, created, (200, {}), (200, with_conditions(Established="True")))
     establish(server, [BOATS, {**BOATS, "metadata": {"name": "ships"}}])
     assert [(method, path.rpartition("/")[2].partition("?")[0]) for method, path, _ in server.sent] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_a_change_while_files_are_read_is_seen_later(tmp_path: Path) -> None:
 
 
 def test_files_are_checked_now_and_then_only(followed: Followed, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = followed_files.monotonic()
+    now = monotonic()
     followed.write(followed.names[0], "2")
     monkeypatch.setattr(followed_files, "monotonic", lambda: now + followed_files.CHECK_EVERY / 2)
     assert followed.files.current() == [1, 1]

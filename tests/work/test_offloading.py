@@ -141,7 +141,7 @@ async def test_concurrent_requests_have_their_own_accounts(threads: WorkerThread
             return current().user, current().is_large, is_beside
 
     results = await asyncio.gather(request("a", large=True), request("b", large=False))
-    assert results == [("a", True, True), ("b", False, False)]
+    assert list(results) == [("a", True, True), ("b", False, False)]
 
 
 async def test_a_task_of_the_server_does_not_work_on_the_account_of_a_request(request_account: Account) -> None:

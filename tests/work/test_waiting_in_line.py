@@ -19,6 +19,12 @@ from steersman.work.offloading import Account
 from steersman.work.threads import MAX_WAITING, WorkerThreads, _Interpreter
 
 
+@pytest.fixture(autouse=True)
+def _nobody_holds_collections() -> None:
+    """Enable garbage collection, which threads of servers of earlier tests hold until they have rested."""
+    gc.enable()
+
+
 @pytest.fixture
 def threads() -> Iterator[WorkerThreads]:
     made = WorkerThreads()

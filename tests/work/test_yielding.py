@@ -263,7 +263,13 @@ async def test_a_callback_runs_for_so_many_seconds_in_each_iteration(clock: Cloc
 
 
 async def test_a_callback_with_nothing_left_is_called_once() -> None:
-    calls: list[None] = []
-    yielding.run_in_slices(lambda: bool(calls.append(None)))
+    calls = 0
+
+    def nothing() -> bool:
+        nonlocal calls
+        calls += 1
+        return False
+
+    yielding.run_in_slices(nothing)
     await asyncio.sleep(0)
-    assert len(calls) == 1
+    assert calls == 1

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from steersman.admission.interface import CREATE, DELETE, Attributes
 from steersman.admission_plugins.node_restriction.plugin import NodeRestriction
-from steersman.api.core.v1 import ConfigMap, ObjectMeta, Pod
+from steersman.api.core.v1 import ConfigMap, Pod
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import NODES, UserInfo
 from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.configmaps import CONFIG_MAPS

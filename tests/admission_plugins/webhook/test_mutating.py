@@ -108,7 +108,8 @@ async def test_an_object_is_shown_and_patched_in_the_version_that_was_matched(
     await configure(client, MUTATING, webhook)
     target = {"type": "Utilization", "averageUtilization": 80}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-    spec = {"v1": {"targetCPUUtilizationPercentage": 80}, "v2": {"metrics": [metric]}}[asked]
+    specs: dict[str, dict[str, Any]] = {"v1": {"targetCPUUtilizationPercentage": 80}, "v2": {"metrics": [metric]}}
+    spec = specs[asked]
     body = {
         "apiVersion": f"autoscaling/{asked}",
         "kind": "HorizontalPodAutoscaler",

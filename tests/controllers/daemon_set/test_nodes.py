@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from steersman.api.apps.v1 import DaemonSet, DaemonSetSpec
@@ -19,7 +21,7 @@ from steersman.controllers.daemon_set.nodes import (
 from tests.controllers.kubelet import template
 
 
-def daemon_set(**spec: object) -> DaemonSet:
+def daemon_set(**spec: Any) -> DaemonSet:
     metadata = ObjectMeta(name="ds", annotations={"deprecated.daemonset.template.generation": "3"})
     return DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=template(**spec)))
 

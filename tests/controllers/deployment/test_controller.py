@@ -7,8 +7,7 @@ from typing import Any
 from steersman.api.apps.v1 import Deployment, DeploymentSpec, DeploymentStrategy, ReplicaSet, RollingUpdateDeployment
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
+from steersman.client.resources import DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS
 from steersman.controllers.deployment import annotation_values
 from steersman.controllers.deployment.controller import DeploymentController
 from steersman.controllers.replica_set import ReplicaSetController

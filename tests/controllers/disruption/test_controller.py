@@ -13,8 +13,7 @@ from steersman.api.meta.v1 import LabelSelector, ObjectMeta, OwnerReference
 from steersman.api.policy.v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
+from steersman.client.resources import EVENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS
 from steersman.controllers.disruption.controller import DisruptionController
 from steersman.controllers.replica_set import ReplicaSetController
 from steersman.machinery.codec.serializer import encode

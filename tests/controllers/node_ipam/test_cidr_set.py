@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network, IPv6Network
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,7 +50,8 @@ def test_blocks_of_ipv6() -> None:
 def test_no_block_is_handed_out_twice(freed: list[int]) -> None:
     whole = IPv4Network("10.0.0.0/20")
     every = list(whole.subnets(new_prefix=24))
-    blocks, taken = CIDRSet(whole, 24), set()
+    blocks = CIDRSet(whole, 24)
+    taken: set[Any] = set()
     for number in freed:
         for _ in range(2):
             if len(taken) < len(every):

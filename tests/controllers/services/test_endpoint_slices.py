@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
+from steersman.client.resources import ENDPOINT_SLICES, EVENTS, NODES, PODS, SERVICES
 from steersman.controllers.services import packing
 from steersman.controllers.services.addresses import families_of, pod_addresses
 from steersman.controllers.services.endpoint_slices import EndpointSliceController

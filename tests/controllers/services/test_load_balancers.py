@@ -9,8 +9,7 @@ import pytest
 
 from steersman.api.core.v1 import Service
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import SERVICES
+from steersman.client.resources import EVENTS, SERVICES
 from steersman.controllers.services.load_balancers import FINALIZER, Addresses, LoadBalancerController, NoAddresses
 from tests.controllers.services.objects import make_node, make_service
 from tests.controllers.waiting import Run, eventually

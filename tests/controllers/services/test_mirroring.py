@@ -9,8 +9,7 @@ import pytest
 from steersman.api.core.v1 import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import ENDPOINTS, SERVICES
+from steersman.client.resources import ENDPOINTS, EVENTS, SERVICES
 from steersman.controllers.services import mirroring
 from steersman.controllers.services.mirroring import EndpointSliceMirroringController
 from tests.controllers.services.objects import make_service, slices_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import count
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from tests.example_counts import examples
 _VERSIONS = count(1)
 
 
-def svc(**spec: object) -> Service:
+def svc(**spec: Any) -> Service:
     made = service(cluster_ip="10.0.0.1", ip_families=["IPv4"], **spec)
     made.metadata.uid = "uid"
     return made

@@ -26,9 +26,9 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.events import EVENTS
 from steersman.client.resources import (
     CONTROLLER_REVISIONS,
+    EVENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     RESOURCE_QUOTAS,

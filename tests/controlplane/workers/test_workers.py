@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 def workers(server: ServerProcess) -> list[int]:
     """Return the worker processes."""
-    found = []
+    found: list[Any] = []
     for each in Path(f"/proc/{server.pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # a thread that has ended
             found += map(int, each.read_text().split())

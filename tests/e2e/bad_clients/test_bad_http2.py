@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hpack import Encoder
@@ -13,10 +14,10 @@ from tests.e2e.bad_clients.bad_client import BadClient, memory_grows_at_most, ot
 
 
 @pytest.fixture
-def flood(server: ServerProcess, connect: Callable[..., BadClient]):
+def flood(server: ServerProcess, connect: Callable[..., BadClient]) -> Any:
     """Send `make(n)` for n = 0, 1, ... on a fresh connection until the server closes it; fail if it does not."""
 
-    def run(make, *, first: bytes = b"") -> None:
+    def run(make: Any, *, first: bytes = b"") -> None:
         client = connect(admin=False, alpn=("h2",))
         with others_are_served(server), memory_grows_at_most(server, 60):
             assert client.send(frames.PREFACE + frames.settings({}) + first)
@@ -31,7 +32,7 @@ def block(path: str = "/livez", *extra: tuple[str, str]) -> bytes:
 
 
 @pytest.mark.slow
-def test_rapid_resets_end_the_connection(flood) -> None:
+def test_rapid_resets_end_the_connection(flood: Any) -> None:
     head = block()
     cancel = int(frames.ErrorCode.CANCEL).to_bytes(4)
 
@@ -44,23 +45,23 @@ def test_rapid_resets_end_the_connection(flood) -> None:
 
 
 @pytest.mark.slow
-def test_settings_without_end_end_the_connection(flood) -> None:
+def test_settings_without_end_end_the_connection(flood: Any) -> None:
     flood(lambda number: frames.settings({}))
 
 
 @pytest.mark.slow
-def test_pings_without_end_end_the_connection(flood) -> None:
+def test_pings_without_end_end_the_connection(flood: Any) -> None:
     flood(lambda number: frames.frame(frames.PING, 0, 0, b"01234567"))
 
 
 @pytest.mark.slow
-def test_empty_data_without_end_ends_the_connection(flood) -> None:
+def test_empty_data_without_end_ends_the_connection(flood: Any) -> None:
     opened = frames.headers(1, block(), 0, frames.DEFAULT_FRAME_SIZE)
     flood(lambda number: frames.frame(frames.DATA, 0, 1, b""), first=opened)
 
 
 @pytest.mark.slow
-def test_continuations_without_end_end_the_connection(flood) -> None:
+def test_continuations_without_end_end_the_connection(flood: Any) -> None:
     head = frames.frame(frames.HEADERS, frames.END_STREAM, 1, block())
     flood(lambda number: frames.frame(frames.CONTINUATION, 0, 1, b"\x00\x01a\x01b"), first=head)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import resource
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ _NUMBERS = count()
 
 
 @pytest.fixture
-def many_files():
+def many_files() -> Iterator[Any]:
     """Raise the limit of open files as far as the machine allows, also for the server, which is a child process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 2 * IDLE:
@@ -32,7 +33,7 @@ def many_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def fill(client, name: str, size: int, *, replace: bool = False) -> None:
+def fill(client: Any, name: str, size: int, *, replace: bool = False) -> None:
     """Create or replace a ConfigMap of `size` bytes, each time with other content."""
     body = {"metadata": {"name": name}, "data": {"a": "x" * size, "number": str(next(_NUMBERS))}}
     method, path = ("PUT", f"{CONFIGMAPS}/{name}") if replace else ("POST", CONFIGMAPS)
@@ -40,7 +41,7 @@ def fill(client, name: str, size: int, *, replace: bool = False) -> None:
     assert status in (200, 201), answer
 
 
-def test_two_thousand_idle_connections(make_server: Callable[..., ServerProcess], many_files) -> None:
+def test_two_thousand_idle_connections(make_server: Callable[..., ServerProcess], many_files: Any) -> None:
     server = make_server("--storage=memory")
     server.start()
     context = server.context(admin=False)
@@ -95,7 +96,7 @@ def test_a_watcher_that_never_reads_what_there_is_costs_little_either(
             eventually(lambda: watching(client) == own)
 
 
-def watching(client) -> int:
+def watching(client: Any) -> int:
     """Return the number of open watches on ConfigMaps, including the server's own."""
     _, metrics = client.request("GET", "/metrics")
     prefix = 'apiserver_registered_watchers{group="",version="v1",kind="ConfigMap"} '

@@ -489,6 +489,7 @@ async def test_a_slow_request_tells_where_its_time_went(recording: Recording) ->
         times.advance(2)
         return text_response(200, "ok")
 
+    assert log.plane.server is not None
     log.plane.server.add_path("/slow", slow)  # type: ignore[arg-type]
     try:
         await log.client.get("/slow")

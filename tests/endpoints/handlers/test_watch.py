@@ -113,7 +113,7 @@ async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(
     for number in range(40):
         await patch(small, "a", more=str(number))
     watch = await watching(small, "&resourceVersion=2&allowWatchBookmarks=true")
-    versions = []
+    versions: list[Any] = []
     while len(versions) < 40 or not versions[-1] == versions[-2] == 42:
         await asyncio.sleep(0.002)
         event = await watch.next()

@@ -100,5 +100,7 @@ def test_an_autoscaler_of_v1_without_metrics_aims_at_eighty_percent() -> None:
     old = autoscaling_v1.HorizontalPodAutoscaler()
     old.metadata.annotations = {METRICS: "no json", "other": "stays"}
     new = from_v1(old)
-    assert new.spec.metrics[0].resource.target.average_utilization == 80
+    resource = new.spec.metrics[0].resource
+    assert resource is not None
+    assert resource.target.average_utilization == 80
     assert new.metadata.annotations == {"other": "stays"}

@@ -1,5 +1,7 @@
 """JSON Patch: every operation, its failures, its limits, and that documents are never changed in place."""
 
+from __future__ import annotations
+
 import copy
 import json
 from threading import Thread, current_thread, main_thread
@@ -15,7 +17,7 @@ from steersman.machinery.patch.json_patch import PatchError
 from steersman.work.offloading import offload
 
 
-def patched(document, *operations, **limits: Any):
+def patched(document: Any, *operations: Any, **limits: Any) -> Any:
     """The outcome, after seeing to it that neither the document nor the patch was changed."""
     before = copy.deepcopy((document, operations))
     result = json_patch.apply(document, operations, **limits)
@@ -23,7 +25,7 @@ def patched(document, *operations, **limits: Any):
     return result
 
 
-def op(kind, path, **members: Any):
+def op(kind: Any, path: Any, **members: Any) -> Any:
     return {"op": kind, "path": path, **{name.rstrip("_"): value for name, value in members.items()}}
 
 
@@ -132,7 +134,7 @@ def test_failure_of_a_later_operation_leaves_the_document_alone() -> None:
 
 
 def test_parts_that_do_not_change_are_shared_not_copied() -> None:
-    document = {"big": {"x": 1}, "small": {"y": {"z": 1}, "other": {}}}
+    document: dict[str, Any] = {"big": {"x": 1}, "small": {"y": {"z": 1}, "other": {}}}
     result = patched(document, op("replace", "/small/y/z", value=2))
     assert result["big"] is document["big"]
     assert result["small"]["other"] is document["small"]["other"]
@@ -164,15 +166,17 @@ def test_copies_are_bounded_in_bytes() -> None:
 
 
 def test_deep_nesting_fails_cleanly() -> None:
-    document = deep = {}
+    deep: dict[str, Any] = {}
+    document = deep
     for _ in range(5000):
         deep["a"] = deep = {}
     with pytest.raises(PatchError, match="nested too deeply"):
         json_patch.apply({"x": document}, [op("test", "/x", value=copy_of_nesting(5000))])
 
 
-def copy_of_nesting(depth):
-    document = deep = {}
+def copy_of_nesting(depth: Any) -> Any:
+    deep: dict[str, Any] = {}
+    document = deep
     for _ in range(depth):
         deep["a"] = deep = {}
     return document
@@ -234,7 +238,7 @@ JSON = st.recursive(
 DOCUMENTS = st.dictionaries(KEYS, JSON, max_size=4)
 
 
-def pointer(*names):
+def pointer(*names: Any) -> Any:
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
 
 

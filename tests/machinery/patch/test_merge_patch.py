@@ -1,5 +1,7 @@
 """JSON Merge Patch: RFC 7386's examples, what the reference does otherwise, and its errors."""
 
+from __future__ import annotations
+
 import copy
 from typing import Any
 
@@ -63,7 +65,8 @@ def test_list_is_the_result_when_not_strict() -> None:
 
 
 def test_deep_nesting_is_refused() -> None:
-    patch = deep = {}
+    deep: dict[str, Any] = {}
+    patch = deep
     for _ in range(20_000):
         deep["a"] = deep = {}
     with pytest.raises(StatusError, match="nested too deeply"):
@@ -94,7 +97,7 @@ PATCHES = st.dictionaries(
 )
 
 
-def difference(old, new):
+def difference(old: Any, new: Any) -> Any:
     """A merge patch from one object to another."""
     patch = {key: None for key in old if key not in new}
     for key, value in new.items():

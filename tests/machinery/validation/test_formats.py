@@ -237,17 +237,17 @@ def test_long_names_are_judged_as_short_ones(text: Any) -> None:
 
 
 PATTERNS = [
-    formats._LABEL,
-    formats._DNS1035_LABEL,
-    formats._QUALIFIED_NAME,
-    formats._LABEL_VALUE,
-    formats._C_IDENTIFIER,
-    formats._HTTP_HEADER_NAME,
-    formats._CONFIG_MAP_KEY,
+    formats.LABEL_PATTERN,
+    formats.DNS1035_LABEL_PATTERN,
+    formats.QUALIFIED_NAME_PATTERN,
+    formats.LABEL_VALUE_PATTERN,
+    formats.C_IDENTIFIER_PATTERN,
+    formats.HTTP_HEADER_NAME_PATTERN,
+    formats.CONFIG_MAP_KEY_PATTERN,
     "[-a-z0-9]+",
     "[ -<>-~]*",
-    conditions._REASON,
-    domains._HTTP_PATH,
+    conditions.REASON_PATTERN,
+    domains.HTTP_PATH_PATTERN,
 ]
 
 
@@ -270,9 +270,9 @@ def test_what_is_usual_is_what_the_rule_lets_through(text: str) -> None:
     def follows(pattern: str, longest: int) -> bool:
         return bool(re.compile(pattern, re.ASCII).fullmatch(text)) and len(text) <= longest
 
-    assert bool(formats._is_usual_label(text)) == follows(formats._LABEL, 63)
-    assert bool(formats._is_usual_subdomain(text)) == follows(formats._SUBDOMAIN, 253)
-    assert bool(formats._is_usual_name(text)) == follows(formats._QUALIFIED_NAME, 63)
+    assert bool(formats._is_usual_label(text)) == follows(formats.LABEL_PATTERN, 63)
+    assert bool(formats._is_usual_subdomain(text)) == follows(formats.SUBDOMAIN_PATTERN, 253)
+    assert bool(formats._is_usual_name(text)) == follows(formats.QUALIFIED_NAME_PATTERN, 63)
     is_port_name = follows("[-a-z0-9]+", 15) and "a" in text and "--" not in text and text.strip("-") == text
     assert bool(formats._is_usual_port_name(text)) == is_port_name == (formats.is_valid_port_name(text) == [])
 

@@ -1,5 +1,7 @@
 """IP addresses and CIDRs: strict and lenient rules, and the warnings in between."""
 
+from __future__ import annotations
+
 import ipaddress
 from typing import Any
 
@@ -16,7 +18,7 @@ NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 MAPPED = "must not be an IPv4-mapped IPv6 address"
 
 
-def told(errors):
+def told(errors: Any) -> Any:
     return [error.detail for error in errors]
 
 

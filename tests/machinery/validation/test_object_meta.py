@@ -1,5 +1,7 @@
 """Object metadata: what a create and an update may hold."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest
@@ -14,13 +16,13 @@ from steersman.machinery.validation.managed_fields import validate_managed_field
 HERE = Path("metadata")
 
 
-def created(*, namespaced=True, name_validator=object_meta.name_is_dns_subdomain, **members: Any):
+def created(*, namespaced: Any = True, name_validator: Any = object_meta.name_is_dns_subdomain, **members: Any) -> Any:
     meta = ObjectMeta(**{"name": "a", "namespace": "ns" if namespaced else "", **members})
     found = object_meta.validate_object_meta(meta, namespaced=namespaced, name_validator=name_validator, path=HERE)
     return list(map(str, found))
 
 
-def updated(new, old):
+def updated(new: Any, old: Any) -> Any:
     common = {"name": "a", "namespace": "ns", "uid": "u", "resource_version": "1"}
     found = object_meta.validate_object_meta_update(
         ObjectMeta(**{**common, **new}), ObjectMeta(**{**common, **old}), HERE
@@ -74,7 +76,7 @@ def test_annotations_are_bounded_together() -> None:
     assert created(annotations={"a": "é" * (limit // 2)}) == [too_long]
 
 
-def owner(**members: Any):
+def owner(**members: Any) -> Any:
     return OwnerReference(**{"api_version": "v1", "kind": "Pod", "name": "n", "uid": "u", **members})
 
 
@@ -183,7 +185,7 @@ def test_path_segment_names_may_be_almost_anything() -> None:
     assert object_meta.name_is_path_segment("a/b", True) == ["may not contain '/'"]
 
 
-def condition(**members: Any):
+def condition(**members: Any) -> Any:
     plain = {"type": "Ready", "status": "True", "reason": "R", "last_transition_time": "2024-01-01T00:00:00Z"}
     return Condition(**{**plain, **members})
 

@@ -1,5 +1,7 @@
 """Request options and the selectors in objects."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest
@@ -26,7 +28,7 @@ NEEDS_INITIAL = (
 )
 
 
-def told(errors):
+def told(errors: Any) -> Any:
     return list(map(str, errors))
 
 
@@ -129,7 +131,7 @@ def test_write_options(kind: Any, check: Any) -> None:
 
 
 def test_patch_options() -> None:
-    def check(*, apply, **members: Any):
+    def check(*, apply: Any, **members: Any) -> Any:
         return told(options.validate_patch_options(PatchOptions(**members), apply=apply))
 
     assert check(apply=True) == ["fieldManager: Required value: is required for apply patch"]
@@ -145,7 +147,7 @@ def test_table_options() -> None:
     ]
 
 
-def expression(operator, *values, key="k"):
+def expression(operator: Any, *values: Any, key: Any = "k") -> Any:
     return LabelSelectorRequirement(key=key, operator=operator, values=list(values))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -131,7 +131,7 @@ async def test_bodiless_statuses_have_neither_body_nor_length(
 async def test_an_async_iterator_is_sent_in_chunks(
     serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"one"
         await asyncio.sleep(0)
         yield b"two"
@@ -148,7 +148,7 @@ async def test_an_async_iterator_is_sent_in_chunks(
 async def test_an_http_1_0_client_gets_no_chunks_and_a_close(
     serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"one"
         yield b"two"
 
@@ -176,7 +176,7 @@ async def test_an_http_1_0_client_may_keep_the_connection(
 async def test_a_failing_iterator_cuts_the_response_off(
     serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"one"
         raise RuntimeError("broken")
 
@@ -323,7 +323,7 @@ async def test_reading_stops_while_the_handler_does_not_take_the_body(
     assert sizes[0] < limit + (512 << 10)
 
 
-async def _send(client, size):
+async def _send(client: Any, size: Any) -> None:
     for _ in range(size // 65536):
         client.send(bytes(65536))
         await client.writer.drain()
@@ -393,7 +393,7 @@ async def test_a_large_body_reaches_a_slow_reader_whole(
 async def test_an_upgrade_hands_over_the_connection_with_bytes_already_sent(
     serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
-    async def take_over(connection) -> None:
+    async def take_over(connection: Any) -> None:
         while data := await connection.read():
             await connection.write(data.upper())
             if data.endswith(b"."):
@@ -427,7 +427,7 @@ async def test_an_upgraded_connection_sees_the_clients_end(
 ) -> None:
     ended = asyncio.Event()
 
-    async def take_over(connection) -> None:
+    async def take_over(connection: Any) -> None:
         assert await connection.read() == b"bye"
         assert await connection.read() == b""
         ended.set()
@@ -492,10 +492,10 @@ class Held:
 
     closed = False
 
-    def __aiter__(self):
+    def __aiter__(self) -> Any:
         return self
 
-    async def __anext__(self):
+    async def __anext__(self) -> None:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:

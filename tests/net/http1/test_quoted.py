@@ -23,7 +23,12 @@ def test_every_byte_that_is_no_text_is_quoted() -> None:
 
 def test_a_line_that_cannot_be_read_is_quoted_only_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
-    monkeypatch.setattr(head, "quoted", lambda raw: asked.append(raw) or quoted(raw))
+
+    def counted(raw: bytes) -> str:
+        asked.append(raw)
+        return quoted(raw)
+
+    monkeypatch.setattr(head, "quoted", counted)
     for block in (b"a: \x01\xff\r\n\r\n", b"a\r\n\r\n", b" a\r\n\r\n"):
         with pytest.raises(head.Fault, match="400 Bad Request"):
             head.request_fields(block, "1.1", 10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -33,7 +33,7 @@ class Pushed:
         self.writer = None
         self.opened, self.over = asyncio.Event(), asyncio.Event()
 
-    def start(self, writer) -> None:
+    def start(self, writer: Any) -> None:
         self.writer = writer
         self.opened.set()
 
@@ -349,7 +349,7 @@ async def test_a_disconnect_cancels_handlers_iterators_and_bodies(
     ended = asyncio.Queue()
     body = Pushed()
 
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         try:
             yield b"x"
             await asyncio.Event().wait()
@@ -458,7 +458,7 @@ async def test_trailers_are_tolerated(
 async def test_a_failing_handler_is_500_and_a_failing_iterator_a_reset(
     serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def pieces():
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"x"
         raise RuntimeError("broken iterator")
 

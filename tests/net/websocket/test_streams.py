@@ -41,7 +41,7 @@ class Told:
 
 
 async def opened(
-    serve, told: Told, binary: Callable[[bytes], bytes] | None = None, **options: Any
+    serve: Any, told: Told, binary: Callable[[bytes], bytes] | None = None, **options: Any
 ) -> tuple[HttpServer, ClientConnection]:
     """Return a server that sends `told` to its client, and the client."""
 

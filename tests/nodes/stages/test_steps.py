@@ -79,7 +79,7 @@ def test_an_invalid_patch_is_reported(template: str, more: dict[str, Any], repor
     ],
 )
 def test_finalizers(present: str, wanted: dict[str, Any], operations: list[tuple[str, str, Any]]) -> None:
-    given = {
+    given: dict[str, Any] = {
         key: value if key == "empty" else tuple(Finalizer(each) for each in value.split())
         for key, value in wanted.items()
     }

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.registry.apiextensions.definitions import Body, definition, schema, version
 
 _TEXT: Final = {"type": "string"}
-_STATUS: Final = {"status": {}}
+_STATUS: Final[dict[str, Any]] = {"status": {}}
 
 
 def _webhook(versions: Any = ("v1",), **client: Any) -> Body:

@@ -22,7 +22,7 @@ def workload(**spec: Any) -> dict[str, Any]:
     }
 
 
-CLAIM = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+CLAIM: dict[str, Any] = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
 
 
 async def test_a_stateful_set_keeps_volumes_and_goes_in_order_by_default(cluster: Cluster) -> None:

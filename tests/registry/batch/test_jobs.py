@@ -76,7 +76,7 @@ async def test_a_job_is_refused_in_the_words_of_the_reference(
     cluster: Cluster, spec: dict[str, Any], fault: str
 ) -> None:
     c = await cluster(JOBS)
-    defaults = {"parallelism": 1} if spec.get("completionMode") else {}
+    defaults: dict[str, Any] = {"parallelism": 1} if spec.get("completionMode") else {}
     assert await c.faults(c.create("jobs", job(**defaults, **spec), group="batch")) == [fault]
 
 

@@ -12,7 +12,7 @@ from steersman.machinery.codec.serializer import from_plain, to_plain
 from steersman.machinery.conversion.events import from_core, to_core
 from steersman.registry.core.events import EVENTS
 
-NEW = {
+NEW: dict[str, Any] = {
     "metadata": {"name": "e.1"},
     "eventTime": "2026-01-01T00:00:00.000001Z",
     "involvedObject": {"kind": "Pod", "namespace": "ns", "name": "a"},

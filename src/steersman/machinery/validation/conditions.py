@@ -20,12 +20,12 @@ MAX_REASON_LENGTH: Final = 1024
 MAX_MESSAGE_LENGTH: Final = 32 * 1024
 
 _STATUSES: Final = ("False", "True", "Unknown")
-_REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-_is_reason: Final = characters(_REASON)
+REASON_PATTERN: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_is_reason: Final = characters(REASON_PATTERN)
 _REASON_ERROR: Final = regex_error(
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
     "characters or '_,:', and must end with an alphanumeric character or '_'",
-    _REASON,
+    REASON_PATTERN,
     "my_name",
     "MY_NAME",
     "MyName",

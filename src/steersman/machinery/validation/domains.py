@@ -17,8 +17,8 @@ from steersman.machinery.validation.formats import (
     regex_error,
 )
 
-_HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_is_http_path: Final = characters(_HTTP_PATH)
+HTTP_PATH_PATTERN: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_is_http_path: Final = characters(HTTP_PATH_PATTERN)
 
 
 def is_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
@@ -61,4 +61,4 @@ def is_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
     for message in is_dns1123_subdomain(host):
         yield field.invalid(path, host, message)
     if not _is_http_path(rest):
-        yield field.invalid(path, rest, regex_error("Invalid path", _HTTP_PATH))
+        yield field.invalid(path, rest, regex_error("Invalid path", HTTP_PATH_PATTERN))

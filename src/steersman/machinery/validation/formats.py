@@ -21,18 +21,18 @@ LABEL_VALUE_MAX_LENGTH: Final = 63
 PORT_NAME_MAX_LENGTH: Final = 15
 LARGEST_ID: Final = (1 << 31) - 1
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+LABEL_PATTERN: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+SUBDOMAIN_PATTERN: Final = rf"{LABEL_PATTERN}(\.{LABEL_PATTERN})*"
 _LABEL_UNDERSCORE: Final = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_UNDERSCORE: Final = rf"{_LABEL_UNDERSCORE}(\.{_LABEL_UNDERSCORE})*"
-_WILDCARD_SUBDOMAIN: Final = rf"\*\.{_SUBDOMAIN}"
-_DNS1035_LABEL: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_QUALIFIED_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE: Final = f"({_QUALIFIED_NAME})?"
-_C_IDENTIFIER: Final = "[A-Za-z_][A-Za-z0-9_]*"
+_WILDCARD_SUBDOMAIN: Final = rf"\*\.{SUBDOMAIN_PATTERN}"
+DNS1035_LABEL_PATTERN: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+QUALIFIED_NAME_PATTERN: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+LABEL_VALUE_PATTERN: Final = f"({QUALIFIED_NAME_PATTERN})?"
+C_IDENTIFIER_PATTERN: Final = "[A-Za-z_][A-Za-z0-9_]*"
 _PERCENT: Final = "[0-9]+%"
-_HTTP_HEADER_NAME: Final = "[-A-Za-z0-9]+"
-_CONFIG_MAP_KEY: Final = "[-._a-zA-Z0-9]+"
+HTTP_HEADER_NAME_PATTERN: Final = "[-A-Za-z0-9]+"
+CONFIG_MAP_KEY_PATTERN: Final = "[-._a-zA-Z0-9]+"
 
 _SUBDOMAIN_TEXT: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
@@ -125,22 +125,22 @@ def _dotted(label: str) -> Match:
     return matches
 
 
-_is_label: Final = characters(_LABEL)
-_is_subdomain: Final = _dotted(_LABEL)
+_is_label: Final = characters(LABEL_PATTERN)
+_is_subdomain: Final = _dotted(LABEL_PATTERN)
 _is_subdomain_underscore: Final = _dotted(_LABEL_UNDERSCORE)
 _is_wildcard_subdomain: Final = _whole(_WILDCARD_SUBDOMAIN)
-_is_1035_label: Final = characters(_DNS1035_LABEL)
-_is_name_part: Final = characters(_QUALIFIED_NAME)
-_is_label_value: Final = characters(_LABEL_VALUE)
-_is_c_identifier: Final = characters(_C_IDENTIFIER)
+_is_1035_label: Final = characters(DNS1035_LABEL_PATTERN)
+_is_name_part: Final = characters(QUALIFIED_NAME_PATTERN)
+_is_label_value: Final = characters(LABEL_VALUE_PATTERN)
+_is_c_identifier: Final = characters(C_IDENTIFIER_PATTERN)
 _is_usual_label: Final = _whole("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _is_usual_subdomain: Final = _whole(r"(?!.{254})[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _is_usual_name: Final = _whole("[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _is_usual_port_name: Final = _whole("(?!.{16})(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*")
 """Fast patterns: these four match nearly all valid texts, including the check of their length."""
 _is_percent: Final = _whole(_PERCENT)
-_is_http_header_name: Final = characters(_HTTP_HEADER_NAME)
-_is_config_map_key: Final = characters(_CONFIG_MAP_KEY)
+_is_http_header_name: Final = characters(HTTP_HEADER_NAME_PATTERN)
+_is_config_map_key: Final = characters(CONFIG_MAP_KEY_PATTERN)
 is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
 """A matcher of most valid keys."""
 _is_port_name_charset: Final = characters("[-a-z0-9]+")
@@ -151,15 +151,15 @@ is_usual_env_var_name: Final = _whole("[_a-zA-Z][_a-zA-Z0-9]{0,252}")
 _LABEL_ERROR: Final = regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
     "and must start and end with an alphanumeric character",
-    _LABEL,
+    LABEL_PATTERN,
     "my-name",
     "123-abc",
 )
-_SUBDOMAIN_ERROR: Final = regex_error(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com")
+_SUBDOMAIN_ERROR: Final = regex_error(_SUBDOMAIN_TEXT, SUBDOMAIN_PATTERN, "example.com")
 _CASELESS_SUBDOMAIN_ERROR: Final = regex_error(
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character",
-    _SUBDOMAIN,
+    SUBDOMAIN_PATTERN,
     "Example.com",
 )
 _SUBDOMAIN_UNDERSCORE_ERROR: Final = regex_error(
@@ -177,14 +177,14 @@ _WILDCARD_ERROR: Final = regex_error(
 _1035_LABEL_ERROR: Final = regex_error(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character",
-    _DNS1035_LABEL,
+    DNS1035_LABEL_PATTERN,
     "my-name",
     "abc-123",
 )
-_QUALIFIED_ERROR: Final = regex_error(_QUALIFIED_TEXT, _QUALIFIED_NAME, "MyName", "my.name", "123-abc")
+_QUALIFIED_ERROR: Final = regex_error(_QUALIFIED_TEXT, QUALIFIED_NAME_PATTERN, "MyName", "my.name", "123-abc")
 _LABEL_VALUE_ERROR: Final = regex_error(
     f"a valid label must be an empty string or {_QUALIFIED_TEXT.removeprefix('must ')}",
-    _LABEL_VALUE,
+    LABEL_VALUE_PATTERN,
     "MyValue",
     "my_value",
     "12345",
@@ -192,7 +192,7 @@ _LABEL_VALUE_ERROR: Final = regex_error(
 _C_IDENTIFIER_ERROR: Final = regex_error(
     "a valid C identifier must start with alphabetic character or '_', "
     "followed by a string of alphanumeric characters or '_'",
-    _C_IDENTIFIER,
+    C_IDENTIFIER_PATTERN,
     "my_name",
     "MY_NAME",
     "MyName",
@@ -201,14 +201,14 @@ _PERCENT_ERROR: Final = regex_error(
     "a valid percent string must be a numeric string followed by an ending '%'", _PERCENT, "1%", "93%"
 )
 _HTTP_HEADER_NAME_ERROR: Final = regex_error(
-    "a valid HTTP header must consist of alphanumeric characters or '-'", _HTTP_HEADER_NAME, "X-Header-Name"
+    "a valid HTTP header must consist of alphanumeric characters or '-'", HTTP_HEADER_NAME_PATTERN, "X-Header-Name"
 )
 _RELAXED_ENV_VAR_NAME_ERROR: Final = (
     "a valid environment variable name must consist only of printable ASCII characters other than '='"
 )
 _CONFIG_MAP_KEY_ERROR: Final = regex_error(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
-    _CONFIG_MAP_KEY,
+    CONFIG_MAP_KEY_PATTERN,
     "key.name",
     "KEY_NAME",
     "key-name",

@@ -1,5 +1,7 @@
 """Protobuf documents against those of the reference server, and against the rules of the wire format."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import functools
@@ -50,21 +52,21 @@ VARIANTS = [pytest.param(each, id=each["name"].replace(" ", "-")) for each in VE
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
 
-def class_of(data):
+def class_of(data: Any) -> Any:
     group, _, version = data["apiVersion"].rpartition("/")
     return classes_of(group, version)[data["kind"]]
 
 
-def object_of(data):
+def object_of(data: Any) -> Any:
     return decode_json(class_of(data), json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def gvk_of(data):
+def gvk_of(data: Any) -> Any:
     group, _, version = data["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, data["kind"])
 
 
-def without_item_kinds(data):
+def without_item_kinds(data: Any) -> Any:
     return data | {
         "items": [{k: v for k, v in item.items() if k not in ("kind", "apiVersion")} for item in data["items"]]
     }
@@ -114,13 +116,13 @@ SERVED = [
 
 
 @functools.cache
-def hints_of(cls):
+def hints_of(cls: Any) -> Any:
     """Return the types of the members of a class by name."""
     return typing.get_type_hints(cls, include_extras=True)
 
 
 @functools.cache
-def wire_names(cls):
+def wire_names(cls: Any) -> Any:
     """The members of a class that are in its message, those of embedded structs among them."""
     rows = list(tables.fields_of(cls))
     names = set()
@@ -139,14 +141,14 @@ class Generator(random.Random):
 
     structs_left = 150
 
-    def object(self, cls, depth=0):
+    def object(self, cls: Any, depth: Any = 0) -> Any:
         self.structs_left -= 1
         chance = (0.9, 0.9, 0.6, 0.4)[depth] if depth < 4 else 0.2
         hints = hints_of(cls)
         names = [name for name in sorted(wire_names(cls)) if self.random() < chance and self.structs_left > 0]
         return cls(**{name: self.value(hints[name], depth + 1) for name in names})
 
-    def value(self, hint, depth):
+    def value(self, hint: Any, depth: Any) -> Any:
         if hint in SCALARS:
             return self.choice(SCALARS[hint])
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -200,13 +202,13 @@ def test_stored_json_of_other_types_is_refused(text: bytes) -> None:
 
 
 @pytest.fixture(scope="module")
-def pod_message():
+def pod_message() -> Any:
     vector = next(each for each in VECTORS["objects"] if each["kind"] == "Pod")
     return protobuf.decode_envelope(base64.b64decode(vector["protobuf_base64"])).raw
 
 
 @given(data=st.data())
-def test_broken_data_are_refused_and_never_break_the_reader(pod_message, data: Any) -> None:
+def test_broken_data_are_refused_and_never_break_the_reader(pod_message: Any, data: Any) -> None:
     broken = bytearray(pod_message[: data.draw(st.integers(0, len(pod_message)))])
     for _ in range(data.draw(st.integers(0, 5))):
         if broken:
@@ -233,7 +235,7 @@ def test_a_truncated_message_is_refused_at_every_length_that_cuts_a_field() -> N
         protobuf.decode(ConfigMap, message[:-1])
 
 
-def is_readable(cls, data):
+def is_readable(cls: Any, data: Any) -> Any:
     try:
         protobuf.decode(cls, data)
     except protobuf.DecodeError:
@@ -313,7 +315,7 @@ def test_messages_nested_without_end_are_refused() -> None:
         protobuf.decode(schema, nested_schema(5000))
 
 
-def length_of(body):
+def length_of(body: Any) -> Any:
     out, size = bytearray(), len(body)
     while size > 127:
         out.append(size & 127 | 128)
@@ -321,7 +323,7 @@ def length_of(body):
     return bytes((*out, size))
 
 
-def nested_schema(depth):
+def nested_schema(depth: Any) -> Any:
     """A CustomResourceDefinition with schemas nested by `not` (28)."""
     body = b""
     for _ in range(depth):
@@ -392,14 +394,14 @@ def test_members_of_embedded_structs_stand_in_a_message_of_their_own() -> None:
     assert protobuf.decode(EnvVar, protobuf.encode_body(env)) == env
 
 
-def from_plain_key():
+def from_plain_key() -> Any:
     source = typing.get_type_hints(EnvVarSource)["config_map_key_ref"]
     cls = next(each for each in typing.get_args(source) if each is not types.NoneType)
     return from_plain(cls, {"name": "n", "key": "k", "optional": False})
 
 
 def test_raw_json_within_a_message_must_be_json_and_is_kept_without_white_space() -> None:
-    def entry(raw):
+    def entry(raw: Any) -> Any:
         return b"\x3a" + length_of(b"\x0a" + length_of(raw) + raw) + b"\x0a" + length_of(raw) + raw
 
     spaced = protobuf.decode(ManagedFieldsEntry, entry(b'{"f:a" : {}}'))

@@ -62,32 +62,32 @@ def judge(case: dict[str, Any]) -> None:
 
 
 @cases("maps")
-def test_objects(case) -> None:
+def test_objects(case: Any) -> None:
     judge(case)
 
 
 @cases("retain_keys")
-def test_retain_keys(case) -> None:
+def test_retain_keys(case: Any) -> None:
     judge(case)
 
 
 @cases("merged_lists")
-def test_lists_with_a_merge_key(case) -> None:
+def test_lists_with_a_merge_key(case: Any) -> None:
     judge(case)
 
 
 @cases("item_directives")
-def test_patch_directives_of_items(case) -> None:
+def test_patch_directives_of_items(case: Any) -> None:
     judge(case)
 
 
 @cases("primitive_lists")
-def test_lists_of_text(case) -> None:
+def test_lists_of_text(case: Any) -> None:
     judge(case)
 
 
 @cases("set_element_order")
-def test_set_element_order(case) -> None:
+def test_set_element_order(case: Any) -> None:
     judge(case)
 
 

@@ -12,7 +12,7 @@ from steersman.registry.core.pods.columns import POD_COLUMNS, summarize
 from tests.registry.podspecs import created_pod
 
 TWO = [{"name": "c", "image": "x"}, {"name": "d", "image": "x"}]
-RUNNING = {"running": {}}
+RUNNING: dict[str, Any] = {"running": {}}
 LATER = {"terminated": {"exitCode": 1, "finishedAt": "2999-01-01T00:00:00Z"}}
 
 

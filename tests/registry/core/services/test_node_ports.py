@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -129,7 +130,12 @@ async def test_one_server_reads_what_it_has_written_no_more(
     await ports.change(lambda taken: taken.allocate(30001))
     monkeypatch.delattr(MemoryStorage, "get")
     before = storage.revision
-    await ports.change(lambda taken: (taken.allocate(30002), taken.allocate(30003)))
+
+    def two(taken: Any) -> None:
+        taken.allocate(30002)
+        taken.allocate(30003)
+
+    await ports.change(two)
     assert storage.revision == before + 1  # one write for all ports of a service
 
 
