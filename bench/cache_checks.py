@@ -69,8 +69,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--etcd", required=True, help="URL of a member")
     parser.add_argument("--objects", type=int, default=100_000)
-    given = parser.parse_args()
-    uvloop.run(measure(given.etcd, given.objects))
+    options = parser.parse_args()
+    uvloop.run(measure(options.etcd, options.objects))
 
 
 if __name__ == "__main__":

@@ -425,15 +425,15 @@ def main() -> None:
     parser.add_argument("--b", default="", metavar="COMMAND")
     parser.add_argument("--rows", default="run,deployment,namespace,idle", help=",".join(ROWS))
     parser.add_argument("--rounds", type=int, default=1)
-    given = parser.parse_args()
-    rows = given.rows.split(",")
+    options = parser.parse_args()
+    rows = options.rows.split(",")
     if unknown := set(rows) - ROWS.keys():
         parser.error(f"unknown rows: {', '.join(sorted(unknown))}")
     found: dict[str, dict[str, list[Figures]]] = {row: {"a": [], "b": []} for row in rows}
-    for number in range(given.rounds):
+    for number in range(options.rounds):
         for row in rows:
             for side in "ab" if number % 2 == 0 else "ba":
-                if command := getattr(given, side):
+                if command := getattr(options, side):
                     figures = measure(command, row)
                     print(row, side, figures, file=sys.stderr, flush=True)
                     found[row][side].append(figures)

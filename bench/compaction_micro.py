@@ -194,9 +194,9 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=200, help="writes, and as many reads, a second")
     parser.add_argument("--seconds", type=float, default=10, help="how long it is measured before it is compacted")
     parser.add_argument("--folder", type=Path, help="where the file is made (default: a temporary folder)")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        uvloop.run(measure(Path(folder), given.history, given.keys, given.size, given.rate, given.seconds))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        uvloop.run(measure(Path(folder), options.history, options.keys, options.size, options.rate, options.seconds))
 
 
 if __name__ == "__main__":

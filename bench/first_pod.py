@@ -72,14 +72,14 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=3, help="simulated nodes (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often it is measured (default: %(default)s)")
     parser.add_argument("--again", action="store_true", help="measure the second start on a folder")
-    given = parser.parse_args()
+    options = parser.parse_args()
     if shutil.which("kubectl") is None:
         parser.error("kubectl is not in PATH")
-    for _ in range(given.rounds):
+    for _ in range(options.rounds):
         with tempfile.TemporaryDirectory(prefix="steersman-bench-") as folder:
-            if given.again:
-                measure(Path(folder), given.nodes)
-            print(json.dumps(measure(Path(folder), given.nodes)), flush=True)
+            if options.again:
+                measure(Path(folder), options.nodes)
+            print(json.dumps(measure(Path(folder), options.nodes)), flush=True)
 
 
 if __name__ == "__main__":

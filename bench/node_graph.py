@@ -102,7 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=100_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     graph = Graph()
 
     def put(namespace: str, name: str, pod: PodReferences | None, newer: object) -> None:
@@ -115,22 +115,22 @@ def main() -> None:
 
     feed = Feed(store, of_pod, put, lambda *_: None)
     deliver = feed._follower._deliver
-    warm = list(events("ADDED", 1_000, given.nodes, "Pending"))
+    warm = list(events("ADDED", 1_000, options.nodes, "Pending"))
     print(f"{sum(len(each.entry.body) for each in warm) // len(warm)} bytes a pod")
     before = resident()
-    created = fed(deliver, events("ADDED", given.pods, 0, "Pending"))
-    bound = fed(deliver, events("MODIFIED", given.pods, given.nodes, "Pending"))
-    memory = (resident() - before) / given.pods
-    for number in range(0, given.pods, 4):
-        graph.put_volume(f"pv-{number}", volume_references(_a_volume(number, given.nodes)))
-    changed = fed(deliver, events("MODIFIED", given.pods, given.nodes, "Running"))
+    created = fed(deliver, events("ADDED", options.pods, 0, "Pending"))
+    bound = fed(deliver, events("MODIFIED", options.pods, options.nodes, "Pending"))
+    memory = (resident() - before) / options.pods
+    for number in range(0, options.pods, 4):
+        graph.put_volume(f"pv-{number}", volume_references(_a_volume(number, options.nodes)))
+    changed = fed(deliver, events("MODIFIED", options.pods, options.nodes, "Running"))
     questions = 200_000
     began = time.process_time_ns()
     for number in range(questions):
-        graph.names(f"node-{number % given.nodes:05}", SECRET, "namespace-1", "tls-3")
+        graph.names(f"node-{number % options.nodes:05}", SECRET, "namespace-1", "tls-3")
     asked = (time.process_time_ns() - began) / questions / 1000
-    deleted = fed(deliver, events("DELETED", given.pods, given.nodes, "Running"))
-    print(f"{given.pods} pods on {given.nodes} nodes; microseconds of CPU an event")
+    deleted = fed(deliver, events("DELETED", options.pods, options.nodes, "Running"))
+    print(f"{options.pods} pods on {options.nodes} nodes; microseconds of CPU an event")
     mean = (created + bound + 4 * changed + deleted) / 7
     print(f"created {created:.1f}, bound {bound:.1f}, changed {changed:.1f}, deleted {deleted:.1f}")
     print(f"of a pod that is created, bound, changed four times and deleted: {mean:.1f} an event")

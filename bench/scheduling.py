@@ -187,20 +187,20 @@ def main() -> None:
     parser.add_argument("--kinds", type=int, default=1)
     parser.add_argument("--scheduler-only", action="store_true")
     parser.add_argument("--profile", default="", help="write a profile of cProfile there")
-    given = parser.parse_args()
+    options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         work = (
-            run_scheduler(given.nodes, given.pods, given.kinds)
-            if given.scheduler_only
-            else run(given.nodes, given.pods, given.kinds, Path(folder))
+            run_scheduler(options.nodes, options.pods, options.kinds)
+            if options.scheduler_only
+            else run(options.nodes, options.pods, options.kinds, Path(folder))
         )
-        if given.profile:
+        if options.profile:
             import cProfile
 
             profile = cProfile.Profile()
             found = profile.runcall(asyncio.run, work)
-            profile.dump_stats(given.profile)
+            profile.dump_stats(options.profile)
         else:
             found = asyncio.run(work)
     print(json.dumps(found))

@@ -41,13 +41,13 @@ def main() -> int:
     parser.add_argument("--parts", default="serve,again,up,import")
     parser.add_argument("--settle", type=float, default=3.0, help="seconds until memory is read")
     parser.add_argument("--python", action="append", help="interpreter of a version; may be given several times")
-    given = parser.parse_args()
-    pythons: list[str] = given.python or [sys.executable]
-    for part in given.parts.split(","):
+    options = parser.parse_args()
+    pythons: list[str] = options.python or [sys.executable]
+    for part in options.parts.split(","):
         found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-        for _ in range(given.rounds):
+        for _ in range(options.rounds):
             for python in pythons:
-                found[python].append(measure(python, part, given.settle))
+                found[python].append(measure(python, part, options.settle))
         for python, rows in found.items():
             cpu, rss, uss = (statistics.median(column) for column in zip(*rows, strict=True))
             least = min(row[0] for row in rows)

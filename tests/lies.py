@@ -21,6 +21,19 @@ VALUES: Final[dict[str, Any]] = {
 }
 RAW: Final = (b"", b"<html>", b"\xff", b"[" * 100_000, b'{"items":' * 50_000, b'{"a": "\\ud800"}', b"NaN")
 
+_KINDS: Final = (("pods", "Pod", "Namespaced"), ("events", "Event", "Namespaced"), ("nodes", "Node", "Cluster"))
+_RESOURCES: Final = [
+    {
+        "resource": plural,
+        "responseKind": {"group": "", "version": "v1", "kind": kind},
+        "scope": scope,
+        "verbs": ["get", "list", "watch"],
+    }
+    for plural, kind, scope in _KINDS
+]
+DISCOVERY: Final = {"items": [{"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": _RESOURCES}]}]}
+"""Discovery of a server with pods, events and nodes."""
+
 
 def lies(truth: Any) -> list[bytes]:
     """Return a document with each member in turn replaced by each value, and bodies that are no such documents."""

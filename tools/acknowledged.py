@@ -401,8 +401,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         process = stack.enter_context(subprocess.Popen(shlex.split(options.server), stdout=subprocess.PIPE, text=True))
         stack.callback(process.send_signal, signal.SIGTERM)
         assert process.stdout is not None
-        found = json.loads(process.stdout.readline())
-        connections = [Connection(found["url"], found["ca"]) for _ in range(options.connections)]
+        document = json.loads(process.stdout.readline())
+        connections = [Connection(document["url"], document["ca"]) for _ in range(options.connections)]
         for each in connections:
             stack.callback(each.close)
         connections[0].made("/api/v1/namespaces", {"metadata": {"name": "acknowledged"}})

@@ -296,10 +296,10 @@ def _is_established(server: Client, name: str) -> bool:
 def comparable(status: Body) -> Body:
     """A status without the numbers that are in the names of types, which are of the clock, and in those of type
     variables, which upstream gives in any order."""
-    found: Body = json.loads(json.dumps(status))
-    for each in found.get("typeChecking", {}).get("expressionWarnings", ()):
+    document: Body = json.loads(json.dumps(status))
+    for each in document.get("typeChecking", {}).get("expressionWarnings", ()):
         each["warning"] = "\n".join(map(_without_numbers, each["warning"].split("\n")))
-    return found
+    return document
 
 
 def _without_numbers(line: str) -> str:

@@ -254,16 +254,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("new", help="version to compare with it")
     parser.add_argument("--module", action="append", help=f"Go module; by default {' and '.join(MODULES)}")
     parser.add_argument("--only", action="append", help="package to list, such as core/v1; by default all")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     versions: list[dict[str, Package]] = []
-    for version in (given.old, given.new):
+    for version in (options.old, options.new):
         try:
-            modules = [packages(folder_of(f"{module}@{version}")) for module in given.module or MODULES]
+            modules = [packages(folder_of(f"{module}@{version}")) for module in options.module or MODULES]
         except subprocess.CalledProcessError as error:
             sys.exit(f"go mod download failed for {version}: {error.stdout or error.stderr}")
         found = dict(chain.from_iterable(module.items() for module in modules))
-        versions.append({name: each for name, each in found.items() if not given.only or name in given.only})
-    print(f"# From {given.old} to {given.new}\n")
+        versions.append({name: each for name, each in found.items() if not options.only or name in options.only})
+    print(f"# From {options.old} to {options.new}\n")
     print("\n".join(report(*versions)))
 
 

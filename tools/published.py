@@ -25,8 +25,8 @@ def folder_of(source: str) -> Path:
     """Return the folder of a Go module (MODULE@VERSION), or a given folder. Raises CalledProcessError."""
     if "@" not in source:
         return Path(source)
-    told = subprocess.run(["go", "mod", "download", "-json", source], capture_output=True, text=True, check=True)
-    return Path(json.loads(told.stdout)["Dir"])
+    process = subprocess.run(["go", "mod", "download", "-json", source], capture_output=True, text=True, check=True)
+    return Path(json.loads(process.stdout)["Dir"])
 
 
 def files_of(folder: Path, mark: bytes) -> Iterator[tuple[Path, bytes]]:

@@ -82,8 +82,10 @@ def write(output: Path = FOLDER) -> None:
 
 def recorded_layouts() -> dict[str, dict[str, Layout]]:
     """Return the recorded layouts by schema, then by field ("" for the type itself)."""
-    found = json.loads(LAYOUTS.read_text(encoding="utf-8"))
-    return {name: {field: (words, spaces) for field, (words, spaces) in each.items()} for name, each in found.items()}
+    document = json.loads(LAYOUTS.read_text(encoding="utf-8"))
+    return {
+        name: {field: (words, spaces) for field, (words, spaces) in each.items()} for name, each in document.items()
+    }
 
 
 def with_layouts(modules: Modules, layouts: Mapping[str, Mapping[str, Layout]]) -> Modules:

@@ -112,23 +112,23 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a folder that is filled unless it is there")
     parser.add_argument("--hold", default="10ms", metavar="TIME", help="what counts as a hold (default: %(default)s)")
     parser.add_argument("flags", nargs="*", metavar="-- FLAG", help="further flags of the server")
-    given = parser.parse_args()
-    wanted = given.parts.split(",")
+    options = parser.parse_args()
+    wanted = options.parts.split(",")
     if unknown := set(wanted) - set(parts.ALL):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
-    counts = Counts(given.events, given.pods, given.nodes)
+    counts = Counts(options.events, options.pods, options.nodes)
     with contextlib.ExitStack() as stack:
-        folder: Path = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-size-")))
+        folder: Path = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-size-")))
         filled = folder / "filled"
         folder.mkdir(exist_ok=True)
-        etcd = stack.enter_context(etcd_in(folder / "etcd")) if given.etcd else ""
+        etcd = stack.enter_context(etcd_in(folder / "etcd")) if options.etcd else ""
         network = stack.enter_context(Network(etcd)) if etcd else None
-        server = Server(folder, network, [f"--debug-loop-watchdog={given.hold}", *given.flags])
+        server = Server(folder, network, [f"--debug-loop-watchdog={options.hold}", *options.flags])
         stack.callback(server.stop)
         if not filled.exists():
             fill(server, etcd, counts)
             filled.write_text(f"{counts}\n")
-        parts.run(server, counts, given.watchers, wanted)
+        parts.run(server, counts, options.watchers, wanted)
 
 
 if __name__ == "__main__":

@@ -199,8 +199,8 @@ class Crew:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(line, file=self._process.stdin, flush=True)
-        found: dict[str, float] = json.loads(self._process.stdout.readline())
-        return found
+        document: dict[str, float] = json.loads(self._process.stdout.readline())
+        return document
 
     def __enter__(self) -> Crew:
         return self

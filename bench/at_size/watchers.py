@@ -196,21 +196,21 @@ def main() -> None:
     parser.add_argument("nodes", type=int)
     parser.add_argument("--path", default="")
     parser.add_argument("--stalled", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     paths = []
-    for number in range(given.count):
-        node = f"node-{number // 2 % given.nodes:06}"
-        if given.path:
-            paths.append(given.path)
+    for number in range(options.count):
+        node = f"node-{number // 2 % options.nodes:06}"
+        if options.path:
+            paths.append(options.path)
         elif number % 2:
             paths.append(f"/api/v1/nodes?fieldSelector=metadata.name%3D{node}")
         else:
             paths.append(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}")
 
     async def start() -> None:
-        await run(Crew(given.port, paths, given.stalled))
+        await run(Crew(options.port, paths, options.stalled))
 
     uvloop.run(start())
 

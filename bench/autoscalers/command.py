@@ -225,16 +225,16 @@ def main() -> None:
     parser.add_argument("--b", default="", metavar="COMMAND")
     parser.add_argument("--rows", default=",".join(ROWS), help=",".join(ROWS))
     parser.add_argument("--pods", type=int, default=300)
-    given = parser.parse_args()
-    rows = given.rows.split(",")
+    options = parser.parse_args()
+    rows = options.rows.split(",")
     if unknown := set(rows) - ROWS.keys():
         parser.error(f"unknown rows: {', '.join(sorted(unknown))}")
     end_on_sigterm()
     found: list[tuple[str, Any]] = []
     for row in rows:
         for side in "ab":
-            if command := getattr(given, side):
-                for step in measure(command, row, given.pods):
+            if command := getattr(options, side):
+                for step in measure(command, row, options.pods):
                     print(side, step, file=sys.stderr, flush=True)
                     found.append((side.upper(), step))
     print("\n".join(table(found)))

@@ -18,6 +18,9 @@ _PACKAGES: Final[Mapping[str, str]] = {"karpenter": "kwok", "dra-kwok-driver": "
 CLUSTER_AUTOSCALER: Final = "cluster-autoscaler-1.36.1"
 """Tag of kubernetes/autoscaler with the cluster-autoscaler. Its module is not published, so it is not built here."""
 
+_PATIENCE: Final = 240.0
+"""Seconds for a download or a build."""
+
 
 class NoProgram(Exception):
     """A program is not there and cannot be built. The text has the reason."""
@@ -39,8 +42,8 @@ def program(name: str) -> Path:
 
 def karpenter_module() -> Path:
     """Return the folder of Karpenter's module, after downloading it if needed. Raises NoProgram."""
-    told = json.loads(_go("mod", "download", "-json", KARPENTER, folder=Path.home()))
-    return Path(told["Dir"])
+    document = json.loads(_go("mod", "download", "-json", KARPENTER, folder=Path.home()))
+    return Path(document["Dir"])
 
 
 def definitions() -> list[Path]:
@@ -54,7 +57,18 @@ def _go(*arguments: str, folder: Path) -> str:
     if go is None:
         raise NoProgram("no Go on this machine: put it in PATH, or name it in $GO")
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
-    done = subprocess.run([go, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            [go, *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:  # Go keeps compiled packages, so that the next attempt is shorter
+        raise NoProgram(f"go {arguments[0]} took more than {_PATIENCE:.0f} s: try again") from error
     if done.returncode != 0:
         raise NoProgram(f"go {arguments[0]}: {done.stderr.strip()[-500:] or 'failed'}")
     return done.stdout

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { statusOf } from "./api";
+import { NOT_UNDERSTOOD, statusOf, understood } from "./api";
 
 describe("the status of a refusal", () => {
   it("is the server's own", () => {
@@ -17,5 +17,15 @@ describe("the status of a refusal", () => {
     expect(statusOf(500, '{"message": 3}').message).toBe('{"message": 3}');
     expect(statusOf(500, "null").message).toBe("null");
     expect(statusOf(500, "<".repeat(1_000_000)).message.length).toBe(2000);
+  });
+});
+
+describe("an answer", () => {
+  it("is an object, whose lists have objects", () => {
+    expect(understood('{"items": [null, 1, {"a": [null]}], "rows": null, "kind": "x"}')).toEqual({ items: [{ a: [null] }], rows: [], kind: "x" });
+  });
+
+  it("is refused if it is something else", () => {
+    for (const text of ["", "null", "[]", "7", '"x"', "<html>"]) expect(() => understood(text)).toThrow(NOT_UNDERSTOOD);
   });
 });

@@ -23,6 +23,8 @@ export const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/j
 export const METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const HEADER = { "x-steersman-inspector": "1" };
 const API = "/k8s";
+const LISTS = ["items", "rows", "requests", "steps", "columnDefinitions"];
+export const NOT_UNDERSTOOD = "The server's answer is not understood: it is not what the Kubernetes API promises.";
 
 export interface Options {
   readonly method?: string;
@@ -30,6 +32,8 @@ export interface Options {
   readonly type?: string;
   readonly body?: string;
   readonly signal?: AbortSignal;
+  /** Called with the header fields of an answer. */
+  readonly seen?: (headers: Headers) => void;
 }
 
 /** Send a request to a path of the API server and return the decoded answer. Throws ApiError. */
@@ -54,9 +58,27 @@ export async function request<T>(path: string, options: Options = {}): Promise<T
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError({ code: 0, reason: "Unreachable", message: "steersman inspect does not answer" });
   }
+  options.seen?.(answer.headers);
   const text = await answer.text();
   if (!answer.ok) throw new ApiError(statusOf(answer.status, text));
-  return JSON.parse(text) as T;
+  return understood<T>(text);
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Return the object in an answer; its lists have only objects. Throws ApiError for other text. */
+export function understood<T>(text: string): T {
+  let found: unknown = null;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    // not JSON
+  }
+  if (!isObject(found)) throw new ApiError({ code: 502, reason: "", message: NOT_UNDERSTOOD });
+  for (const name of LISTS) if (name in found) found[name] = Array.isArray(found[name]) ? found[name].filter(isObject) : [];
+  return found as T;
 }
 
 /** Return the Status of a refusal; other bodies become its message. */

@@ -1,4 +1,5 @@
 /** The WebSocket that carries all streams of the page: watches of the API server, and sources of the front. */
+import { isObject, NOT_UNDERSTOOD } from "./api";
 
 export interface Order {
   readonly path?: string;
@@ -63,7 +64,17 @@ export class Channel {
   private receive(message: Message): void {
     const stream = this.streams.get(message.id);
     if (!stream) return;
-    if (message.lines) stream.reader.lines(message.lines);
+    if (message.lines) {
+      try {
+        stream.reader.lines(message.lines.filter(isObject));
+      } catch (error) {
+        console.error(NOT_UNDERSTOOD, error);
+        this.streams.delete(message.id);
+        this.send({ op: "close", id: message.id });
+        stream.reader.end(502, NOT_UNDERSTOOD);
+        return;
+      }
+    }
     if (message.end) {
       this.streams.delete(message.id);
       stream.reader.end(message.end.code, message.end.message);

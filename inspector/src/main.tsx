@@ -1,9 +1,9 @@
 /** The page: its frame, and the view of the address. */
 import "uplot/dist/uPlot.min.css";
 import "./styles.css";
-import { render } from "preact";
+import { Component, render, type ComponentChildren } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { ApiError, request } from "./api";
+import { ApiError, NOT_UNDERSTOOD, request } from "./api";
 import { channel, type Connection } from "./channel";
 import { discover, type Kind } from "./discovery";
 import { cut } from "./format";
@@ -52,11 +52,45 @@ function App() {
         )}
         {help && <Help close={() => setHelp(false)} />}
         <main id="main" tabIndex={-1}>
-          {view === "objects" ? <ObjectsView /> : view === "why" ? <WhyView /> : view === "requests" ? <RequestsView /> : view === "time" ? <TimeView /> : view === "cluster" ? <ClusterView /> : <NoView name={view} />}
+          <Boundary>
+            {view === "objects" ? <ObjectsView /> : view === "why" ? <WhyView /> : view === "requests" ? <RequestsView /> : view === "time" ? <TimeView /> : view === "cluster" ? <ClusterView /> : <NoView name={view} />}
+          </Boundary>
         </main>
       </Namespaces.Provider>
     </Kinds.Provider>
   );
+}
+
+/** Shows an error in place of a view that an answer of the server has broken, until another address is opened. */
+class Boundary extends Component<{ children: ComponentChildren }, { broken: boolean }> {
+  override state = { broken: false };
+  private readonly mend = () => this.setState({ broken: false });
+
+  override componentDidCatch(error: unknown): void {
+    console.error(NOT_UNDERSTOOD, error);
+    this.setState({ broken: true });
+  }
+
+  override componentDidMount(): void {
+    window.addEventListener("hashchange", this.mend);
+  }
+
+  override componentWillUnmount(): void {
+    window.removeEventListener("hashchange", this.mend);
+  }
+
+  override render() {
+    return this.state.broken ? (
+      <section class="panel">
+        <p class="error">{NOT_UNDERSTOOD}</p>
+        <button type="button" onClick={this.mend}>
+          Try again
+        </button>
+      </section>
+    ) : (
+      this.props.children
+    );
+  }
 }
 
 function Header({ view, help }: { view: string; help: () => void }) {

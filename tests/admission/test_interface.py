@@ -26,8 +26,8 @@ from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 
 def attributes(operation: Operation = CREATE, **more: object) -> Attributes:
     action = Action(operation.lower(), "", "v1", "configmaps", namespace="ns", name="a")
-    given = {"action": action, "name": "a", "kind": GroupVersionKind("", "v1", "ConfigMap"), **more}
-    return Attributes(operation, UserInfo("alice"), **given)  # type: ignore[arg-type]
+    fields = {"action": action, "name": "a", "kind": GroupVersionKind("", "v1", "ConfigMap"), **more}
+    return Attributes(operation, UserInfo("alice"), **fields)  # type: ignore[arg-type]
 
 
 class RecordingPlugin(Plugin):

@@ -21,17 +21,17 @@ ALICE = UserInfo("alice")
 def write_of(resource: Resource[Any], obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
     """Return the attributes of a write of `obj` by alice, with the name in its metadata."""
     metadata = obj.metadata
-    given = {"namespace": metadata.namespace, "subresource": "", "name": metadata.name, "obj": obj, **more}
+    fields = {"namespace": metadata.namespace, "subresource": "", "name": metadata.name, "obj": obj, **more}
     action = Action(
         operation.lower(),
         resource.group,
         resource.version,
         resource.plural,
-        given.pop("subresource"),
-        given.pop("namespace"),
-        given["name"],
+        fields.pop("subresource"),
+        fields.pop("namespace"),
+        fields["name"],
     )
-    return Attributes(operation, ALICE, action, resource.kind.gvk, **given)
+    return Attributes(operation, ALICE, action, resource.kind.gvk, **fields)
 
 
 async def refusal(work: Awaitable[None]) -> str:

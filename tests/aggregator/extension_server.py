@@ -208,8 +208,8 @@ async def register(client: Client, server: ExtensionServer | None, name: str = N
 
 async def condition(client: Client, name: str = NAME) -> dict[str, Any]:
     """Return the condition Available, {} if there is none."""
-    found = (await client.get(f"{API_SERVICES}/{name}")).json()
-    return next(iter(found.get("status", {}).get("conditions", ())), {})
+    body = (await client.get(f"{API_SERVICES}/{name}")).json()
+    return next(iter(body.get("status", {}).get("conditions", ())), {})
 
 
 async def until_reason(client: Client, reason: str, name: str = NAME) -> dict[str, Any]:

@@ -49,9 +49,9 @@ async def until(client: Client, path: str, member: str, *, there: bool = True) -
     """Return the document once it has a path, or no longer has it."""
     async with asyncio.timeout(20):
         while True:
-            found = (await client.get(path)).json()
-            if (member in found["paths"]) is there:
-                return found
+            body = (await client.get(path)).json()
+            if (member in body["paths"]) is there:
+                return body
             await asyncio.sleep(0.01)
 
 
@@ -93,9 +93,9 @@ async def test_old_servers_have_v3_documents_made_of_v2(client: Client, behind: 
     name = ROOT.removeprefix("/")
     url = (await until(client, "/openapi/v3", name))["paths"][name]["serverRelativeURL"]
     assert url.startswith(f"/openapi/v3{ROOT}?hash=")
-    found = (await client.get(url)).json()
-    assert found["components"]["schemas"]["Thing"]["properties"] == {"meta": {"$ref": "#/components/schemas/Meta"}}
-    assert list(found["paths"]) == [PATH]
+    body = (await client.get(url)).json()
+    assert body["components"]["schemas"]["Thing"]["properties"] == {"meta": {"$ref": "#/components/schemas/Meta"}}
+    assert list(body["paths"]) == [PATH]
     await client.delete(f"{API_SERVICES}/{NAME}")
     assert name not in (await client.get("/openapi/v3")).json()["paths"]
 

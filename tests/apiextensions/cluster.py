@@ -57,9 +57,9 @@ class Cluster:
         """Return a definition, once the condition holds."""
         async with asyncio.timeout(20):
             while True:
-                found: dict[str, Any] = (await self.client.get(f"{DEFINITIONS}/{name}")).json()
-                if holds(found):
-                    return found
+                body: dict[str, Any] = (await self.client.get(f"{DEFINITIONS}/{name}")).json()
+                if holds(body):
+                    return body
                 await asyncio.sleep(0.005)
 
     async def answers(self, path: str, status: int) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class Cluster:
         """Merge a patch into a definition."""
         answer = await self.client.patch(f"{DEFINITIONS}/{name}", patch)
         assert answer.status == 200, answer.body
-        found: dict[str, Any] = answer.json()
-        return found
+        body: dict[str, Any] = answer.json()
+        return body
 
     def path(self, version: str = "v1", plural: str = "foos") -> str:
         """Return the path of the objects of a kind in the namespace `default`."""

@@ -143,9 +143,9 @@ async def test_who_scales_owns_the_number_where_the_definition_has_it(cluster: C
     await apply(cluster, {"metadata": {"name": "x", "labels": {"a": "b"}}}, "v2", "two")
     path = f"{cluster.path()}/x/scale?fieldManager=three"
     assert (await cluster.client.patch(path, {"spec": {"replicas": 5}})).status == 200
-    found = (await cluster.client.get(f"{cluster.path()}/x")).json()
-    assert found["spec"] == {"wanted": {"count": 5, "pace": 1}}
-    owned = {each["manager"]: each["fieldsV1"] for each in found["metadata"]["managedFields"]}
+    body = (await cluster.client.get(f"{cluster.path()}/x")).json()
+    assert body["spec"] == {"wanted": {"count": 5, "pace": 1}}
+    owned = {each["manager"]: each["fieldsV1"] for each in body["metadata"]["managedFields"]}
     assert owned == {
         "one": {"f:spec": {"f:wanted": {"f:pace": {}}}},
         "two": {"f:metadata": {"f:labels": {"f:a": {}}}},
@@ -157,8 +157,8 @@ async def test_what_a_scale_makes_is_defaulted(cluster: Cluster) -> None:
     await cluster.define(definition(version("v1", SCALED, subresources={"scale": SCALE})))
     await cluster.create({"metadata": {"name": "x"}})
     assert (await cluster.client.patch(f"{cluster.path()}/x/scale", {"spec": {"replicas": 5}})).status == 200
-    found = (await cluster.client.get(f"{cluster.path()}/x")).json()
-    assert found["spec"] == {"wanted": {"count": 5, "pace": 2}}
+    body = (await cluster.client.get(f"{cluster.path()}/x")).json()
+    assert body["spec"] == {"wanted": {"count": 5, "pace": 2}}
 
 
 async def test_a_scale_in_another_version_that_changes_nothing_is_no_new_generation(cluster: Cluster) -> None:
@@ -166,9 +166,9 @@ async def test_a_scale_in_another_version_that_changes_nothing_is_no_new_generat
     await cluster.define(definition(stored, version("v2", SCALED, storage=False, subresources={"scale": SCALE})))
     await cluster.create({"metadata": {"name": "x"}, "spec": {"a": "b", "wanted": {"count": 3}}})
     await cluster.client.patch(f"{cluster.path('v2')}/x/scale", {"spec": {"replicas": 3}})
-    found = (await cluster.client.get(f"{cluster.path()}/x")).json()
+    body = (await cluster.client.get(f"{cluster.path()}/x")).json()
     # what that version does not know is gone, as with any write
-    assert (found["metadata"]["generation"], found["spec"]) == (1, {"wanted": {"count": 3}})
+    assert (body["metadata"]["generation"], body["spec"]) == (1, {"wanted": {"count": 3}})
 
 
 async def test_a_scale_as_table_and_as_metadata(cluster: Cluster) -> None:
@@ -264,8 +264,8 @@ async def test_fields_that_only_another_version_selects_by(cluster: Cluster) -> 
     await cluster.define(definition(version("v1", spec(a=TEXT)), second))
     for name in ("x", "y"):
         await cluster.create({"metadata": {"name": name}, "spec": {"a": name}})
-    found = (await cluster.client.get(f"{cluster.path('v2')}?fieldSelector=spec.a=y")).json()
-    assert [each["metadata"]["name"] for each in found["items"]] == ["y"]
+    body = (await cluster.client.get(f"{cluster.path('v2')}?fieldSelector=spec.a=y")).json()
+    assert [each["metadata"]["name"] for each in body["items"]] == ["y"]
     for field in ("spec.a", "v2/spec.a"):
         assert (await cluster.client.get(f"{cluster.path()}?fieldSelector={field}=y")).status == 400
     document = await cluster.answers(f"/openapi/v3/apis/{GROUP}/v1", 200)
@@ -313,9 +313,9 @@ async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> Non
     for patch in ({"kind": "Other"}, {"apiVersion": "example.com/v9"}):
         answer = await cluster.client.patch(path, {**patch, "status": {"replicas": 1}})
         assert answer.status == 200, answer.body
-        found = answer.json()
-        assert (found["kind"], found["apiVersion"]) == ("Foo", "example.com/v1")
-        assert found["status"] == {"replicas": 1}
+        body = answer.json()
+        assert (body["kind"], body["apiVersion"]) == ("Foo", "example.com/v1")
+        assert body["status"] == {"replicas": 1}
 
 
 @pytest.fixture

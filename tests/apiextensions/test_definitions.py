@@ -210,8 +210,8 @@ async def test_a_change_of_a_definition_ends_watches_and_holds_for_what_is_store
     await cluster.change(f"foos.{GROUP}", {"spec": {"versions": [version("v1", narrow)]}})
     async with asyncio.timeout(10):
         assert [piece async for piece in watch] == []
-    found = (await cluster.client.get(f"{cluster.path()}/a")).json()
-    assert found["spec"] == {"a": 1, "c": "new"}
+    body = (await cluster.client.get(f"{cluster.path()}/a")).json()
+    assert body["spec"] == {"a": 1, "c": "new"}
 
 
 def _typed(color: str) -> dict[str, Any]:

@@ -365,8 +365,8 @@ async def test_a_token_that_should_have_been_renewed_is_told_of() -> None:
     old, fresh = [await cluster.ask(token({"warnafter": NOW + after})) for after in (-7, 7)]
     assert old is not None
     assert fresh is not None
-    told = "subject: system:serviceaccount:ns:robot, seconds after warning threshold: 7"
-    assert old.remarks.annotations == (("authentication.k8s.io/stale-token", told),)
+    message = "subject: system:serviceaccount:ns:robot, seconds after warning threshold: 7"
+    assert old.remarks.annotations == (("authentication.k8s.io/stale-token", message),)
     assert fresh.remarks is NO_REMARKS
     assert (cluster.metrics.stale.value(), cluster.metrics.valid.value()) == (1, 1)
 

@@ -149,10 +149,10 @@ async def test_nodes_and_service_accounts_are_no_users_of_the_user_info_mode() -
 
 
 async def test_a_constrained_right_never_makes_an_administrator() -> None:
-    wanted = UserInfo("bob", groups=("system:masters",))
+    user_info = UserInfo("bob", groups=("system:masters",))
     rights = "impersonate-on:user-info:list pods", "impersonate:user-info users bob"
-    told = await refusal(wanted, *rights, "impersonate:user-info groups system:masters")
-    assert told.endswith(": impersonating the system:masters group is not allowed")
+    refused = await refusal(user_info, *rights, "impersonate:user-info groups system:masters")
+    assert refused.endswith(": impersonating the system:masters group is not allowed")
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ async def test_a_constrained_right_is_strict_about_extra_values(extra: dict[str,
 
 
 async def test_of_many_groups_a_right_to_all_is_enough() -> None:
-    wanted = UserInfo("bob", groups=("a", "b", "c", "d"))
+    user_info = UserInfo("bob", groups=("a", "b", "c", "d"))
     rights = "impersonate-on:user-info:list pods", "impersonate:user-info users bob"
-    assert (await become(wanted, *rights, "impersonate:user-info groups *")).user.groups[:4] == wanted.groups
+    assert (await become(user_info, *rights, "impersonate:user-info groups *")).user.groups[:4] == user_info.groups
     await refusal(UserInfo("bob", groups=("a",)), *rights, "impersonate:user-info groups *")
 
 

@@ -107,9 +107,9 @@ def test_a_workload_is_measured_from_end_to_end(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
     lines = done.stdout.rpartition("\n\n")[2].splitlines()
     assert lines[0] == "| row | one | Steersman | ratio |"
-    wanted = [figure.label for figure in FIGURES if figure.row.startswith("get/")]
-    assert [line.split(" | ")[0].removeprefix("| ") for line in lines[2:]] == wanted
+    expected = [figure.label for figure in FIGURES if figure.row.startswith("get/")]
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines[2:]] == expected
     assert " - " not in "".join(lines)
     for name in ("a.json", "b.json"):
         rows = json.loads((tmp_path / name).read_text())["results"]
-        assert [(each["name"], each.get("errors")) for each in rows] == [(label, None) for label in wanted]
+        assert [(each["name"], each.get("errors")) for each in rows] == [(label, None) for label in expected]

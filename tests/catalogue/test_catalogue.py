@@ -104,14 +104,14 @@ def test_versions_are_sorted_as_kubernetes_does() -> None:
 
 def test_whoever_subscribes_is_told_of_each_group_that_changes(catalogue: Catalogue) -> None:
     catalogue.put(*unasked(resource("foos")))
-    told: list[str] = []
-    catalogue.subscribe(told.append)
-    assert told == ["e.x"]
+    notified: list[str] = []
+    catalogue.subscribe(notified.append)
+    assert notified == ["e.x"]
     before = catalogue.revision
     catalogue.put(*unasked(resource("bars", group="other")))
     catalogue.remove("e.x", "foos")
     catalogue.set_priority("other", "v1", Priority())
-    assert told[1:] == ["other", "e.x", "other"]
+    assert notified[1:] == ["other", "e.x", "other"]
     assert catalogue.revision == before + 3
 
 
@@ -119,11 +119,11 @@ def test_old_and_new_groups_are_told_of_when_a_resource_changes_its_versions(cat
     moved = resource("foos", "v1")
     other = OtherVersion(OpenKind(GroupVersionKind("more", "v1", "Foo")), lambda obj: obj, lambda obj: obj)
     catalogue.put(*unasked(replace(moved, other_versions=(other,))))
-    told: list[str] = []
-    catalogue.subscribe(told.append)
-    told.clear()
+    notified: list[str] = []
+    catalogue.subscribe(notified.append)
+    notified.clear()
     catalogue.put(*unasked(moved))
-    assert sorted(told) == ["e.x", "more"]
+    assert sorted(notified) == ["e.x", "more"]
     assert groups(catalogue) == {"e.x": ("v1",)}
 
 
@@ -190,26 +190,26 @@ def test_a_resource_that_can_all_it_declares_stays_as_it_is(catalogue: Catalogue
 
 def test_what_is_not_announced_answers_and_is_not_told_of(catalogue: Catalogue) -> None:
     """Authorizers still find its kind, as requests for it have to be authorized."""
-    told: list[str] = []
-    catalogue.subscribe(told.append)
+    notified: list[str] = []
+    catalogue.subscribe(notified.append)
     catalogue.put(*unasked(resource("foos", by_definition=True)), announced=False)
     assert "/apis/e.x/v1/namespaces/{namespace}/foos" in catalogue.routes
-    assert (list(catalogue.groups()), list(catalogue.served()), told) == ([], [], [])
+    assert (list(catalogue.groups()), list(catalogue.served()), notified) == ([], [], [])
     assert names([catalogue.mapper.get("e.x", "v1", "foos")]) == ["v1/foos"]
     assert catalogue.is_defined("/apis/e.x/v1")
     catalogue.announce("e.x", "foos")
     catalogue.announce("e.x", "foos")
-    assert (names(catalogue.served()), told) == (["v1/foos"], ["e.x"])
+    assert (names(catalogue.served()), notified) == (["v1/foos"], ["e.x"])
     assert names(catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1", "Foos"))) == ["v1/foos"]
     catalogue.remove("e.x", "foos")
     assert not catalogue.is_defined("/apis/e.x/v1")
 
 
 def test_what_was_never_announced_is_taken_out(catalogue: Catalogue) -> None:
-    told: list[str] = []
-    catalogue.subscribe(told.append)
+    notified: list[str] = []
+    catalogue.subscribe(notified.append)
     catalogue.put(*unasked(resource("foos")), announced=False)
     assert len(catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1", "Foos"))) == 1
     catalogue.remove("e.x", "foos")
-    assert (catalogue.routes, catalogue.roots, told) == ({}, {}, [])
+    assert (catalogue.routes, catalogue.roots, notified) == ({}, {}, [])
     assert not catalogue.mapper.resources_for(GroupVersionKind("e.x", "v1", "Foos"))

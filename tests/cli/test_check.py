@@ -14,9 +14,9 @@ from tests.check.manifests import DEPLOYMENT
 def test_findings_are_lines_that_editors_understand(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(DEPLOYMENT.replace("replicas: 3", "replicas: -1"))
-    found = CliRunner().invoke(main, ["check", str(file)])
-    assert found.exit_code == 1
-    assert found.output == (
+    result = CliRunner().invoke(main, ["check", str(file)])
+    assert result.exit_code == 1
+    assert result.output == (
         f"{file}:6: error: Deployment shop/web: spec.replicas: Invalid value: -1: must be greater than or equal to 0 "
         "[Invalid]\n1 object: 1 error, 0 warnings\n"
     )
@@ -46,14 +46,14 @@ def test_exit_codes(tmp_path: Path) -> None:
 def test_texts_of_documents_cannot_control_the_terminal(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "a\\e]0;x\\a\\u202e"}\n')
-    found = CliRunner().invoke(main, ["check", str(file)])
-    assert found.exit_code == 1
-    assert not {"\x1b", "\x07", "\u202e"} & set(found.output)
-    assert "a\\x1b]0;x\\x07\\u202e" in found.output
+    result = CliRunner().invoke(main, ["check", str(file)])
+    assert result.exit_code == 1
+    assert not {"\x1b", "\x07", "\u202e"} & set(result.output)
+    assert "a\\x1b]0;x\\x07\\u202e" in result.output
 
 
 def test_other_forms_go_to_standard_output_alone(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("kind: 3\n")
-    found = CliRunner().invoke(main, ["check", str(file), "-o", "json"])
-    assert (found.exit_code, json.loads(found.output)["errors"]) == (1, 1)
+    result = CliRunner().invoke(main, ["check", str(file), "-o", "json"])
+    assert (result.exit_code, json.loads(result.output)["errors"]) == (1, 1)

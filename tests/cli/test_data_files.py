@@ -85,9 +85,9 @@ def test_each_file_is_refused_by_each_command(
         folder = tmp_path / str(number) / "data"
         folder.mkdir(mode=0o700, parents=True)
         spoil(folder / name)
-        told = refusal(folder)
-        assert name in told
-        assert "is not followed" in told or f"another user (uid {NOBODY})" in told, told
+        refused = refusal(folder)
+        assert name in refused
+        assert "is not followed" in refused or f"another user (uid {NOBODY})" in refused, refused
         assert os.listdir(folder) == [name]
         target = folder.parent / "precious"
         assert not target.exists() or target.read_text() == PRECIOUS

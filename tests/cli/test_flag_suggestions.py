@@ -86,8 +86,8 @@ def test_keys_of_kubernetes_own_files(tmp_path: Path) -> None:
     )
     with pytest.raises(OptionsError) as caught:
         AdmissionConfiguration.load(str(path))
-    told = 'unknown field "plugins[0].paht" (known are configuration, name, path, did you mean path?)'
-    assert str(caught.value).endswith(told)
+    message = 'unknown field "plugins[0].paht" (known are configuration, name, path, did you mean path?)'
+    assert str(caught.value).endswith(message)
 
 
 def test_words() -> None:

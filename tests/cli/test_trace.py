@@ -35,8 +35,8 @@ async def line_of(process: Process, environment: Environment) -> dict[str, Any]:
     while not reading.done():
         await environment.client().get("/api/v1/namespaces/default")
         await asyncio.wait([reading], timeout=0.05)
-    found: dict[str, Any] = json.loads(reading.result())
-    return found
+    document: dict[str, Any] = json.loads(reading.result())
+    return document
 
 
 async def test_requests_are_printed_until_it_is_interrupted_and_steps_by_id() -> None:

@@ -81,8 +81,8 @@ def test_the_overview_lists_the_worst_first(tmp_path: Path) -> None:
     assert lines[0].split() == ["error", "service/web", "-n", "default", "no", "ready", "endpoint"]
     assert lines[1].startswith("warning  persistentvolumeclaim/data")
     assert lines[-1] == "look closer: steersman why service/web -n default"
-    told = json.loads(why(tmp_path, [claim, service], "-o", "json").output)
-    assert [each["subject"]["name"] for each in told["items"]] == ["web", "data"]
+    document = json.loads(why(tmp_path, [claim, service], "-o", "json").output)
+    assert [each["subject"]["name"] for each in document["items"]] == ["web", "data"]
     assert "nothing is unhealthy" in why(tmp_path, [pod("a", ready=True)]).output
 
 

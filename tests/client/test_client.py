@@ -98,7 +98,7 @@ async def test_a_watch_that_cannot_be_raises(client: Client) -> None:
     assert refused.value.code == 500
 
 
-async def test_a_server_that_is_overloaded_is_asked_again_when_it_says() -> None:
+async def test_a_server_that_is_overloaded_is_asked_again_when_it_says(caplog: pytest.LogCaptureFixture) -> None:
     asked = []
 
     async def handler(request: Request) -> Response:
@@ -113,9 +113,10 @@ async def test_a_server_that_is_overloaded_is_asked_again_when_it_says() -> None
     await clock.advance(seconds=15)
     assert (await wanted).metadata.name == "one"
     assert [round(each - asked[0]) for each in asked] == [0, 7, 14]
+    assert caplog.messages == ["the server answers 429 and asks to wait: the next attempt is in 7 s"] * 2
 
 
-async def test_a_server_that_stays_overloaded_is_asked_ten_times() -> None:
+async def test_a_server_that_stays_overloaded_is_asked_ten_times(caplog: pytest.LogCaptureFixture) -> None:
     asked = 0
 
     async def handler(request: Request) -> Response:
@@ -130,6 +131,7 @@ async def test_a_server_that_stays_overloaded_is_asked_ten_times() -> None:
     with pytest.raises(StatusError) as refused:
         await wanted
     assert (refused.value.code, refused.value.retry_after, asked) == (503, 1, 10)
+    assert caplog.messages == []  # short pauses are not worth a line
 
 
 async def test_a_refusal_that_names_no_time_is_told_at_once() -> None:

@@ -198,15 +198,15 @@ async def failure(found: ExecCredentials) -> str:
 async def test_output_that_is_no_credential_is_refused(tmp_path: Path, printed: str, problem: str) -> None:
     plugin = Plugin(tmp_path)
     (tmp_path / "answer").write_text(printed)
-    told = await failure(credentials(plugin.path))
-    assert problem in told
-    assert "secret-token" not in told
+    refused = await failure(credentials(plugin.path))
+    assert problem in refused
+    assert "secret-token" not in refused
 
 
 async def test_a_plugin_that_is_not_installed_is_told_with_its_hint(tmp_path: Path) -> None:
-    told = await failure(credentials("no-such-plugin", install_hint="install it so"))
-    assert told.startswith("exec: executable no-such-plugin not found. It looks like ")
-    assert told.endswith(" install it so")
+    refused = await failure(credentials("no-such-plugin", install_hint="install it so"))
+    assert refused.startswith("exec: executable no-such-plugin not found. It looks like ")
+    assert refused.endswith(" install it so")
     (tmp_path / "plain").write_text("")
     assert "not found" in await failure(credentials(tmp_path / "plain"))
 
@@ -244,8 +244,8 @@ async def test_output_is_bounded(tmp_path: Path) -> None:
 
 async def test_a_plugin_that_must_ask_needs_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "isatty", lambda _: False)
-    told = await failure(credentials(Plugin(tmp_path).path, mode="Always"))
-    assert told == "exec plugin cannot support interactive mode: standard input is not a terminal"
+    refused = await failure(credentials(Plugin(tmp_path).path, mode="Always"))
+    assert refused == "exec plugin cannot support interactive mode: standard input is not a terminal"
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
 
 async def test_a_handler_that_comes_late_is_told_of_what_is_there(informer: Informer[ConfigMap]) -> None:
     await informer.wait_until_synced()
-    told: list[str] = []
-    informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
-    assert "before" in told
+    notified: list[str] = []
+    informer.on_change(lambda _, new: notified.append(new.metadata.name if new else ""))
+    assert "before" in notified
 
 
 class CutWatches:

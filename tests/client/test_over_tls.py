@@ -23,8 +23,8 @@ async def test_objects_and_watches_go_through_a_socket() -> None:
         informer = Informer(client, CONFIG_MAPS)
         informer.start()
         await informer.wait_until_synced()
-        told: list[str] = []
-        informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
+        notified: list[str] = []
+        informer.on_change(lambda _, new: notified.append(new.metadata.name if new else ""))
         made = await client.create(CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
         assert (await client.get(CONFIG_MAPS, "a", "default")).metadata.uid == made.metadata.uid
         nobody = Client(transport.with_token(lambda: "wrong"), "tests")

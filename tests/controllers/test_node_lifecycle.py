@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
 from steersman.api.coordination.v1 import Lease, LeaseSpec
 from steersman.api.core.v1 import Container, Node, NodeCondition, Pod, PodCondition, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.api_resource import APIResource
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.resources import EVENTS, LEASES, NODES, PODS
 from steersman.controllers.node_lifecycle import NodeLifecycleController
@@ -12,7 +18,7 @@ from steersman.controllers.taint_eviction import TaintEvictionController
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.testing.clock import Clock
-from tests.controllers.waiting import Run
+from tests.controllers.waiting import Run, eventually
 
 
 async def add_node(client: Client, name: str, **labels: str) -> None:
@@ -52,6 +58,48 @@ async def test_a_node_that_is_well_has_no_taints_and_its_old_labels(run: Run) ->
     assert node.spec.taints == []
     assert node.metadata.labels["beta.kubernetes.io/arch"] == "arm64"
     assert await reasons(client, "Node") == ["RegisteredNode"]
+
+
+class _Deleting:
+    """Client by which a node is deleted as soon as it is patched."""
+
+    def __init__(self, client: Client, is_gone: Callable[[str], bool]) -> None:
+        self._client = client
+        self._is_gone = is_gone
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def patch(self, resource: APIResource[Any], name: str, *arguments: Any, **options: Any) -> Any:
+        patched = await self._client.patch(resource, name, *arguments, **options)
+        await self._client.delete(resource, name)
+
+        async def gone() -> bool:
+            return self._is_gone(name)
+
+        await eventually(gone)
+        return patched
+
+
+class _WithDeletions(NodeLifecycleController):
+    async def sync(self, key: str) -> None:
+        nodes = self.informers.for_resource(NODES)
+        whole, self.client = self.client, cast("Client", _Deleting(self.client, lambda name: not nodes.get("", name)))
+        try:
+            await super().sync(key)
+        finally:
+            self.client = whole
+
+
+async def test_a_node_may_be_deleted_while_its_labels_are_patched(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    client = await run(_WithDeletions)
+    await client.create(NODES, Node(metadata=ObjectMeta(name="a", labels={"kubernetes.io/os": "linux"})))
+
+    async def gone() -> bool:
+        return await client.find(NODES, "a") is None and "RemovingNode" in await reasons(client, "Node")
+
+    await eventually(gone)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 async def test_conditions_and_cordons_keep_pods_away(run: Run) -> None:

@@ -83,14 +83,14 @@ async def test_the_status_is_kept_up_while_many_pods_are_made(run: Run, monkeypa
         return (await status(client))["replicas"] == replicas
 
     await eventually(lambda: has(3))
-    told: list[int] = []
+    notified: list[int] = []
     informer = Informer(client, REPLICA_SETS)
-    informer.on_change(lambda _, new: told.append(new.status.replicas if new else -1))
+    informer.on_change(lambda _, new: notified.append(new.status.replicas if new else -1))
     informer.start()
     await informer.wait_until_synced()
     goes_on.set()
     await eventually(lambda: has(7))
-    assert told == sorted(told)
+    assert notified == sorted(notified)
     await informer.stop()
 
 

@@ -48,8 +48,8 @@ async def test_a_number_that_is_none_is_refused_as_each_way_of_writing_does(
         json.dumps(bad).encode(),
         content_type="application/apply-patch+yaml",
     )
-    told = f"failed to convert to unversioned (/w; apps/v1, Kind={kind}): {why}"
-    assert (answer.status, answer.json()["message"]) == (500, told)
+    message = f"failed to convert to unversioned (/w; apps/v1, Kind={kind}): {why}"
+    assert (answer.status, answer.json()["message"]) == (500, message)
 
 
 @pytest.mark.parametrize(("plural", "kind", "annotation"), [DAEMON_SETS, DEPLOYMENTS])

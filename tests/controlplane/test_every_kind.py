@@ -67,9 +67,9 @@ _TOLD = {"CustomResourceDefinition": "Established", "FlowSchema": "Dangling"}
 async def told(api: Any, path: str, condition: str) -> Any:
     """Return an object once the server has set the condition."""
     while True:
-        found = json.loads((await api.get(path)).body)
-        if any(each["type"] == condition for each in found["status"].get("conditions") or ()):
-            return found
+        document = json.loads((await api.get(path)).body)
+        if any(each["type"] == condition for each in document["status"].get("conditions") or ()):
+            return document
         await asyncio.sleep(0.001)
 
 

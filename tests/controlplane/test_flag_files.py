@@ -106,9 +106,9 @@ def test_a_file_without_the_key_is_told(made: CertificateFiles, name: str, told:
 
 
 def test_a_pair_for_a_server_name_is_told(made: CertificateFiles) -> None:
-    given = Options(data_dir=made.folder, tls_sni_cert_key=(f"{made.server},{made.admin_key}:a.example",))
+    options = Options(data_dir=made.folder, tls_sni_cert_key=(f"{made.server},{made.admin_key}:a.example",))
     with pytest.raises(OptionsError, match=r"^--tls-sni-cert-key: .*admin.key is not the key of .*apiserver.crt$"):
-        serving_tls(given, made)
+        serving_tls(options, made)
 
 
 def test_good_files_are_used(made: CertificateFiles) -> None:
@@ -150,8 +150,8 @@ def test_suites_of_tls_1_3_alone_leave_none_for_tls_1_2(made: CertificateFiles) 
     suites = ("TLS_AES_128_GCM_SHA256",)
     with pytest.raises(OptionsError, match=r"^error configuring http2: http2: TLSConfig\.CipherSuites is missing"):
         serving_tls(Options(data_dir=made.folder, tls_cipher_suites=suites), made)
-    given = Options(data_dir=made.folder, tls_cipher_suites=suites, disable_http2_serving=True)
-    assert serving_tls(given, made).context.minimum_version == ssl.TLSVersion.TLSv1_3
+    options = Options(data_dir=made.folder, tls_cipher_suites=suites, disable_http2_serving=True)
+    assert serving_tls(options, made).context.minimum_version == ssl.TLSVersion.TLSv1_3
 
 
 @pytest.mark.parametrize(

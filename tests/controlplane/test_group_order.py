@@ -47,9 +47,9 @@ async def test_a_version_moves_within_its_group(client: Any) -> None:
 @pytest.mark.parametrize("priority", [{"groupPriorityMinimum": 19000}, {"versionPriority": 1}])
 async def test_only_the_group_of_a_service_is_told_of(start_control_plane: Any, client_of: Any, priority: Any) -> None:
     plane = await start_control_plane()
-    told: list[str] = []
-    plane.server.catalogue.subscribe(told.append)
-    told.clear()
+    notified: list[str] = []
+    plane.server.catalogue.subscribe(notified.append)
+    notified.clear()
     client = client_of(plane)
     await client.request("PATCH", f"{SERVICES}/v1.policy", {"spec": priority}, content_type=MERGE)
-    assert told == ["policy"]
+    assert notified == ["policy"]

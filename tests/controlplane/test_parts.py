@@ -103,8 +103,8 @@ async def test_a_start_that_ends_early_leaves_nothing(
     tmp_path: Path, keys_folder: Path, place: int, part: type[Part], error: type[BaseException]
 ) -> None:
     shutil.copytree(keys_folder, tmp_path / "data")
-    given = Options(data_dir=tmp_path / "data", listen=True, bind_address="127.0.0.1", secure_port=0)
-    plane = ControlPlane(given, parts=(*PARTS[:place], part, *PARTS[place:]))
+    options = Options(data_dir=tmp_path / "data", listen=True, bind_address="127.0.0.1", secure_port=0)
+    plane = ControlPlane(options, parts=(*PARTS[:place], part, *PARTS[place:]))
     tasks, before = asyncio.all_tasks(), threads()
     with pytest.raises(error):
         await asyncio.ensure_future(plane.start())
@@ -114,6 +114,6 @@ async def test_a_start_that_ends_early_leaves_nothing(
         assert not thread.is_alive(), thread
     assert plane.server is None
     assert plane.storage is None
-    again = ControlPlane(given)
+    again = ControlPlane(options)
     await again.start()  # the lock of the folder is free
     await again.stop()

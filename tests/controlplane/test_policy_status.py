@@ -46,9 +46,9 @@ async def until(client: Client, name: str, holds: Callable[[dict[str, Any]], boo
     """Return a policy once a condition holds."""
     async with asyncio.timeout(60):
         while True:
-            found: dict[str, Any] = (await client.get(f"{POLICIES}/{name}")).json()
-            if holds(found):
-                return found
+            body: dict[str, Any] = (await client.get(f"{POLICIES}/{name}")).json()
+            if holds(body):
+                return body
             await asyncio.sleep(0.01)
 
 

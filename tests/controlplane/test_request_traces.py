@@ -39,8 +39,8 @@ async def recent(client: Client, query: str = "") -> list[dict[str, Any]]:
 async def traced(client: Client, query: str) -> dict[str, Any]:
     """Return the newest request that the filters match, with its steps."""
     newest = (await recent(client, query))[-1]
-    found: dict[str, Any] = (await client.get(f"/debug/requests/{newest['id']}")).json()
-    return found
+    body: dict[str, Any] = (await client.get(f"/debug/requests/{newest['id']}")).json()
+    return body
 
 
 def step(found: dict[str, Any], name: str) -> dict[str, Any]:

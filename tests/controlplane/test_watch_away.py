@@ -234,8 +234,8 @@ async def test_a_watch_of_an_old_path_begins_and_is_told_later(servers: Servers)
         assert stream.status == 200
         refused = await servers.untold.get(f"{path}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
         assert refused.status == 200
-        told = json.loads(refused.body)
-        assert (told["type"], told["object"]["code"]) == ("ERROR", 504)
+        document = json.loads(refused.body)
+        assert (document["type"], document["object"]["code"]) == ("ERROR", 504)
         await servers.back()
         first = await anext(aiter(stream))
     assert json.loads(first)["object"]["metadata"]["name"] == "later"

@@ -93,6 +93,7 @@ def test_a_user_with_rights_in_one_namespace_sees_these_and_is_told_of_the_other
         "/api/v1/namespaces/theirs/configmaps",
         {"metadata": {"name": "readable"}, "data": {"color": "red"}},
     )
+    send(server, "POST", "/api/v1/namespaces/theirs/pods", {"metadata": {"name": "unplaced"}, "spec": LARGE})
     send(server, "POST", f"{RBAC}/roles", READER)
     send(server, "POST", f"{RBAC}/rolebindings", BINDING)
     token = send(server, "POST", "/api/v1/namespaces/theirs/serviceaccounts/reader/token", {})["status"]["token"]

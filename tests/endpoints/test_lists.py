@@ -256,16 +256,16 @@ async def test_others_are_served_while_a_long_list_is_sent(small: SmallServer) -
 
 async def test_a_body_that_is_over_tells_those_who_come_late() -> None:
     body = StreamedBody(made())
-    told: list[str] = []
-    body.on_request_end(lambda: told.append("first"))
-    body.on_request_end(lambda: told.append("second"))
+    notified: list[str] = []
+    body.on_request_end(lambda: notified.append("first"))
+    body.on_request_end(lambda: notified.append("second"))
     assert [piece async for piece in body] == [b"a", b"bc"]
     assert body.size == 3
-    assert told == []
+    assert notified == []
     await body.aclose()
     await body.aclose()
-    body.on_request_end(lambda: told.append("late"))
-    assert told == ["second", "first", "late"]
+    body.on_request_end(lambda: notified.append("late"))
+    assert notified == ["second", "first", "late"]
 
 
 async def made() -> AsyncGenerator[bytes, None]:

@@ -101,8 +101,8 @@ def gadget(name: str, **spec: Any) -> dict[str, Any]:
 async def made(server: SmallServer, name: str, **spec: Any) -> dict[str, Any]:
     answer = await server.ask("POST", GADGETS, gadget(name, **spec))
     assert answer.status == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def is_sorted(value: Any) -> bool:
@@ -126,15 +126,15 @@ async def test_it_is_created_defaulted_and_read_with_its_keys_in_order(gadgets: 
 
 async def test_a_list_has_its_keys_in_order_and_its_items_say_what_they_are(gadgets: SmallServer) -> None:
     first, second = await made(gadgets, "a", size=1), await made(gadgets, "b", size=2)
-    found = (await gadgets.get(GADGETS)).json()
-    assert list(found) == ["apiVersion", "items", "kind", "metadata"]
-    assert (found["kind"], found["items"]) == ("GadgetList", [first, second])
-    assert found["metadata"] == {"continue": "", "resourceVersion": second["metadata"]["resourceVersion"]}
+    body = (await gadgets.get(GADGETS)).json()
+    assert list(body) == ["apiVersion", "items", "kind", "metadata"]
+    assert (body["kind"], body["items"]) == ("GadgetList", [first, second])
+    assert body["metadata"] == {"continue": "", "resourceVersion": second["metadata"]["resourceVersion"]}
     page = (await gadgets.get(f"{GADGETS}?limit=1")).json()
     rest = (await gadgets.get(f"{GADGETS}?limit=1&continue={page['metadata']['continue']}")).json()
     assert page["items"] + rest["items"] == [first, second]
     pretty = await gadgets.get(f"{GADGETS}?pretty=1")
-    assert pretty.json() == found
+    assert pretty.json() == body
     as_yaml = await gadgets.get(GADGETS, accept="application/yaml")
     assert as_yaml.text.startswith("apiVersion: e.x/v1\nitems:\n- apiVersion: e.x/v1\n  kind: Gadget\n")
     empty = (await gadgets.get(f"{GADGETS}?labelSelector=a=b")).json()
@@ -147,8 +147,8 @@ async def test_labels_and_fields_select(gadgets: SmallServer) -> None:
     await gadgets.ask("POST", GADGETS, red)
     await made(gadgets, "grey")
     for selector in ("labelSelector=l=1", "fieldSelector=spec.color=red", "fieldSelector=metadata.name=red"):
-        found = (await gadgets.get(f"{GADGETS}?{selector}")).json()
-        assert [each["metadata"]["name"] for each in found["items"]] == ["red"], selector
+        body = (await gadgets.get(f"{GADGETS}?{selector}")).json()
+        assert [each["metadata"]["name"] for each in body["items"]] == ["red"], selector
 
 
 async def test_it_is_replaced_and_only_for_the_version_it_was_read_at(gadgets: SmallServer) -> None:

@@ -81,8 +81,8 @@ async def test_it_is_created_with_its_values_in_their_one_form(widgets: SmallSer
         "port": "http",
     }
     assert (await widgets.get(f"{WIDGETS}/a")).body == created.body
-    found = (await widgets.get(f"{WIDGETS}?fieldSelector=spec.color=grey")).json()
-    assert (found["kind"], len(found["items"]), "kind" in found["items"][0]) == ("WidgetList", 1, False)
+    body = (await widgets.get(f"{WIDGETS}?fieldSelector=spec.color=grey")).json()
+    assert (body["kind"], len(body["items"]), "kind" in body["items"][0]) == ("WidgetList", 1, False)
 
 
 @pytest.mark.parametrize(

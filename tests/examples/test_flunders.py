@@ -36,8 +36,8 @@ def flunder(name: str, version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
 
 
 async def test_both_versions_are_discovered_the_stable_one_first(server: Server) -> None:
-    found = (await send(server, "GET", GROUP)).json()
-    assert [each["version"] for each in found["versions"]] == ["v1beta1", "v1alpha1"]
+    body = (await send(server, "GET", GROUP)).json()
+    assert [each["version"] for each in body["versions"]] == ["v1beta1", "v1alpha1"]
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,8 @@ class Page:
     async def next(self) -> dict[str, Any]:
         """Return the next message."""
         async with asyncio.timeout(10):
-            found: dict[str, Any] = json.loads(await self.socket.recv())
-        return found
+            document: dict[str, Any] = json.loads(await self.socket.recv())
+        return document
 
     async def end_of(self, number: int) -> dict[str, Any]:
         """Skip messages up to the end of a stream and return it."""

@@ -11,7 +11,7 @@ import pytest
 
 from steersman.client.transport import Fields
 from tests.inspector.front_client import ScriptedAnswer, Visit
-from tests.lies import lies
+from tests.lies import DISCOVERY, lies
 
 TIME: Final = "2026-01-01T00:00:00Z"
 OWNER: Final = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u2", "controller": True}
@@ -52,17 +52,6 @@ EVENT: Final = {
     "count": 3,
     "lastTimestamp": TIME,
 }
-KINDS: Final = (("pods", "Pod", "Namespaced"), ("events", "Event", "Namespaced"), ("nodes", "Node", "Cluster"))
-RESOURCES: Final = [
-    {
-        "resource": plural,
-        "responseKind": {"group": "", "version": "v1", "kind": kind},
-        "scope": scope,
-        "verbs": ["get", "list", "watch"],
-    }
-    for plural, kind, scope in KINDS
-]
-DISCOVERY: Final = {"items": [{"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": RESOURCES}]}]}
 DEFAULT: Final = "/api/v1/namespaces/default"
 POD_PATH: Final = f"{DEFAULT}/pods/x"
 TRUTHS: Final[Mapping[str, Any]] = {

@@ -53,8 +53,8 @@ def test_a_value_is_stored_as_it_is() -> None:
 
 def test_members_that_nobody_knows_are_left_out_of_what_is_translated() -> None:
     later = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "later": 1}, "data": {"a": "b"}}
-    found = json.loads(form(JSON).value(json.dumps(later | {"x": []}).encode()))
-    assert found == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"a": "b"}}
+    document = json.loads(form(JSON).value(json.dumps(later | {"x": []}).encode()))
+    assert document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"a": "b"}}
 
 
 def test_another_version_is_converted_and_has_its_defaults() -> None:

@@ -21,8 +21,8 @@ async def serve(keys_folder: Path, tmp_path: Path) -> AsyncIterator[Serve]:
 
     async def start(*resources: type[Any], **options: Any) -> Server:
         tokens = str(write_tokens(tmp_path))
-        given = {"data_dir": keys_folder, "storage": "memory", "listen": False, "token_auth_file": tokens, **options}
-        server = Server(*resources, **given)
+        fields = {"data_dir": keys_folder, "storage": "memory", "listen": False, "token_auth_file": tokens, **options}
+        server = Server(*resources, **fields)
         await server.start()
         started.append(server)
         return server

@@ -146,8 +146,8 @@ async def test_the_status_is_written_and_judged_apart(ships: Server) -> None:
     for target in (f"{SHIPS}/a", f"{SHIPS}/a/status"):
         answer = await send(ships, "PATCH", target, {"status": {"replicas": 3}, "spec": {"replicas": 4}}, media=merge)
         assert answer.status == 200, answer.body
-    found = answer.json()
-    assert (found["spec"]["replicas"], found["status"]) == (4, {"replicas": 3})
+    body = answer.json()
+    assert (body["spec"]["replicas"], body["status"]) == (4, {"replicas": 3})
     wrong = await send(ships, "PATCH", f"{SHIPS}/a/status", {"status": {"replicas": 6}}, media=merge)
     assert causes(wrong) == [("status.replicas", "Invalid value: 6: too many")]
 
@@ -325,8 +325,8 @@ async def test_a_definition_of_the_name_of_a_mounted_class_is_not_served(
     assert (await client.post(SHIPS, ship("a"))).json()["spec"]["captain"] == "admin"
     assert (await client.post(definitions, definition_of(Ship))).status == 201
     await plane.definitions_settled()
-    found = (await client.get(f"{definitions}/ships.e.x")).json()
-    told = {each["type"]: (each["status"], each["reason"]) for each in found["status"]["conditions"]}
+    body = (await client.get(f"{definitions}/ships.e.x")).json()
+    told = {each["type"]: (each["status"], each["reason"]) for each in body["status"]["conditions"]}
     assert told["NamesAccepted"] == ("False", "PluralConflict")
     assert told["Established"][0] == "False"
     assert (await client.post(SHIPS, ship("b"))).json()["spec"]["captain"] == "admin"
@@ -343,7 +343,7 @@ async def test_a_mounted_class_takes_the_place_of_a_definition(start_control_pla
     await plane.definitions_settled()
     await mount(plane, Ship)
     await plane.definitions_settled()
-    found = (await client.get(f"{definitions}/ships.e.x")).json()
-    told = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+    body = (await client.get(f"{definitions}/ships.e.x")).json()
+    told = {each["type"]: each["status"] for each in body["status"]["conditions"]}
     assert (told["NamesAccepted"], told["Established"]) == ("False", "False")
     assert (await client.post(SHIPS, ship("a"))).json()["spec"]["captain"] == "admin"

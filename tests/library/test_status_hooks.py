@@ -85,10 +85,10 @@ async def patch(server: Server, target: str, body: Any) -> Any:
 
 async def test_a_status_is_prepared_and_nothing_else_changes(server: Server) -> None:
     answer = await patch(server, f"{PUMPS}/a/status", {"status": {"running": 2}})
-    found = answer.json()
-    assert (found["status"], found["spec"]) == ({"running": 2, "percent": 50}, {"wanted": 4})
+    body = answer.json()
+    assert (body["status"], body["spec"]) == ({"running": 2, "percent": 50}, {"wanted": 4})
     assert "percent filled in" in answer.headers["warning"]
-    assert found["metadata"]["generation"] == 1
+    assert body["metadata"]["generation"] == 1
 
 
 async def test_a_status_may_be_refused(server: Server) -> None:

@@ -210,8 +210,8 @@ async def test_it_is_applied(server: Server) -> None:
 async def test_lists_are_selected_and_shown_as_tables(server: Server) -> None:
     for name in ("a", "b"):
         await send(server, "POST", BOOKS, book(name))
-    found = (await send(server, "GET", f"{BOOKS}?fieldSelector=spec.title%3Db")).json()
-    assert ([each["metadata"]["name"] for each in found["items"]], found["metadata"]["resourceVersion"]) == (["b"], "2")
+    body = (await send(server, "GET", f"{BOOKS}?fieldSelector=spec.title%3Db")).json()
+    assert ([each["metadata"]["name"] for each in body["items"]], body["metadata"]["resourceVersion"]) == (["b"], "2")
     elsewhere = await send(server, "GET", "/apis/e.x/v1/namespaces/other/books")
     assert elsewhere.json()["items"] == []
     am = await send(server, "GET", "/apis/e.x/v1/hours?labelSelector=half%3Dpm")

@@ -53,6 +53,7 @@ TO_OPERATORS = {
     "report/",
     "library/checked.py",
     "nodes/stages/declaration.py",
+    "nodes/kwok/",
     "kinds/stored_form.py",
 }
 """Modules whose messages are for operators, at the start or in the log."""

@@ -79,7 +79,7 @@ ALLOWED = {
     "openapi/sources.py": {"digest.hexdigest().upper()"},
     "storage/sqlite/file.py": {
         "(sql or '').split()",
-        "os.pread(self._descriptor, 20, 0).decode('ascii', 'replace').strip()",
+        "os.pread(descriptor, 20, 0).decode('ascii', 'replace').strip()",
     },
     "storage/sqlite/log.py": {"numbers.split()"},
     "store/listing.py": {"text.isdigit()"},

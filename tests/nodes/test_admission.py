@@ -143,8 +143,8 @@ def test_a_node_under_pressure_takes_few() -> None:
 )
 def test_parameters_of_the_kernel_are_a_pods_own(names: list[str], spec: dict[str, Any], why: str) -> None:
     security = PodSecurityContext(sysctls=[Sysctl(name=each, value="1") for each in names])
-    found = refusal(pod(security_context=security, **spec), node(), Allocated(), ())
-    assert found == (Refusal("SysctlForbidden", f"forbidden sysctl: {why}") if why else None)
+    refused = refusal(pod(security_context=security, **spec), node(), Allocated(), ())
+    assert refused == (Refusal("SysctlForbidden", f"forbidden sysctl: {why}") if why else None)
 
 
 def test_a_pod_of_another_operating_system_is_not_taken() -> None:

@@ -58,9 +58,9 @@ async def cluster(keys_folder: Path) -> AsyncIterator[requests.Node]:
 
 async def ready(cluster: requests.Node, name: str) -> Node:
     async def is_ready() -> Node | None:
-        found = await cluster.client.get(NODES, name)
-        well = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
-        return found if well else None
+        node = await cluster.client.get(NODES, name)
+        well = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+        return node if well else None
 
     found = await eventually(is_ready)
     assert found is not None
@@ -80,8 +80,8 @@ async def test_a_node_that_asks_for_it_is_simulated_until_it_is_deleted(cluster:
     await client.create(PODS, Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
 
     async def runs() -> str | None:
-        found = await client.get(PODS, "p", "default")
-        return found.status.pod_ip if found.status.phase == "Running" else None
+        pod = await client.get(PODS, "p", "default")
+        return pod.status.pod_ip if pod.status.phase == "Running" else None
 
     address = await eventually(runs)
     assert address is not None

@@ -108,7 +108,7 @@ def test_members_of_every_object_replace_those_of_the_schema() -> None:
 def test_lists_tell_where_to_read_more() -> None:
     kind = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), "Gadgets")
     document = group_version_document("e.x", "v1", served(kind, "gadgets"))
-    told = (
+    message = (
         "List of gadgets. More info:"
         " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
     )
@@ -116,7 +116,7 @@ def test_lists_tell_where_to_read_more() -> None:
         document.build()["components"]["schemas"]["x.e.v1.Gadgets"],
         orjson.loads(document.fragments(Schemas()).definitions["x.e.v1.Gadgets"]),
     ):
-        assert schema["properties"]["items"]["description"] == told
+        assert schema["properties"]["items"]["description"] == message
 
 
 def test_selectable_fields_are_published_of_each_version() -> None:

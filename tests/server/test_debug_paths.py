@@ -15,8 +15,8 @@ PATHS = ["/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/ve
 async def test_statusz_is_an_object_where_its_kind_is_asked_for(api: Any) -> None:
     answer = await api.get("/statusz", accept=f"application/json;{STATUSZ}")
     assert (answer.status, answer.headers["content-type"]) == (200, f"application/json;{STATUSZ}")
-    found = answer.json()
-    assert list(found) == [
+    body = answer.json()
+    assert list(body) == [
         "kind",
         "apiVersion",
         "metadata",
@@ -27,10 +27,10 @@ async def test_statusz_is_an_object_where_its_kind_is_asked_for(api: Any) -> Non
         "emulationVersion",
         "paths",
     ]
-    assert (found["kind"], found["apiVersion"]) == ("Statusz", "config.k8s.io/v1beta1")
-    assert found["metadata"] == {"name": "apiserver"}
-    assert found["binaryVersion"].startswith("1.36.")
-    assert found["paths"] == PATHS
+    assert (body["kind"], body["apiVersion"]) == ("Statusz", "config.k8s.io/v1beta1")
+    assert body["metadata"] == {"name": "apiserver"}
+    assert body["binaryVersion"].startswith("1.36.")
+    assert body["paths"] == PATHS
     assert "warning" not in answer.headers
 
 

@@ -49,8 +49,8 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 async def history(client: Any, path: str, query: str = "") -> dict[str, Any]:
     answer = await client.get(f"/debug/history{path}{query}")
     assert answer.status == 200, answer.body
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 async def test_writes_are_shown_with_origin_managers_and_changes(admin: Any) -> None:

@@ -82,5 +82,5 @@ async def test_a_refusal_of_the_storage_is_told_once_and_a_fault_as_such(caplog:
     work.start()
     await asyncio.wait_for(fourth.wait(), 5)
     await work.stop()
-    told = [record.getMessage() for record in caplog.records]
-    assert told == ["compaction failed and is tried again: not now", "compaction failed and is tried again"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == ["compaction failed and is tried again: not now", "compaction failed and is tried again"]

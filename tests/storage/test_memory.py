@@ -18,8 +18,8 @@ async def test_what_was_made_changed_and_deleted_is_as_it_was_and_subscribers_ar
     await store.update("/b", b"2", expected_revision=changed.mod_revision)
     await store.delete("/c", expected_revision=gone.mod_revision)
     await store.create("/d", b"4")
-    told = Recorder()
-    await store.subscribe("/", after_revision=store.revision, deliver=told)
+    recorder = Recorder()
+    await store.subscribe("/", after_revision=store.revision, deliver=recorder)
     store.restore(snapshot)
     assert [(each.key, each.value) for each in (await store.range("/")).items] == [
         ("/a", b"1"),
@@ -27,12 +27,12 @@ async def test_what_was_made_changed_and_deleted_is_as_it_was_and_subscribers_ar
         ("/c", b"1"),
     ]
     assert await store.get("/a") == kept
-    assert [(each.key, each.current is None, each.previous is None) for each in told.events] == [
+    assert [(each.key, each.current is None, each.previous is None) for each in recorder.events] == [
         ("/d", True, False),
         ("/b", False, False),
         ("/c", False, True),
     ]
-    assert told.revisions == [8, 9, 10]
+    assert recorder.revisions == [8, 9, 10]
     assert store.revision == 10
 
 
@@ -42,15 +42,15 @@ async def test_a_key_that_was_deleted_and_made_again_is_another_until_it_is_brou
     snapshot = store.snapshot()
     await store.delete("/a", expected_revision=first.mod_revision)
     await store.create("/a", b"2")
-    told = Recorder()
-    await store.subscribe("/", after_revision=store.revision, deliver=told)
+    recorder = Recorder()
+    await store.subscribe("/", after_revision=store.revision, deliver=recorder)
     store.restore(snapshot)
-    assert [each.current is None for each in told.events] == [True, False]
+    assert [each.current is None for each in recorder.events] == [True, False]
     again = await store.get("/a")
     assert again is not None
     await store.update("/a", b"3", expected_revision=again.mod_revision)
     store.restore(snapshot)
-    assert [each.current is None for each in told.events] == [True, False, False, False]
+    assert [each.current is None for each in recorder.events] == [True, False, False, False]
 
 
 async def test_leases_have_as_long_as_they_had() -> None:
@@ -84,13 +84,13 @@ async def test_nothing_is_told_where_nothing_differs_and_nothing_after_the_end()
 async def test_after_random_writes_the_log_is_still_the_truth() -> None:
     chance = random.Random(5)
     store = MemoryStorage()
-    told = Recorder()
-    await store.subscribe("/", after_revision=1, deliver=told)
+    recorder = Recorder()
+    await store.subscribe("/", after_revision=1, deliver=recorder)
     await write_at_random(store, chance, 40)
     snapshot = store.snapshot()
-    wanted = [(each.key, each.value) for each in (await store.range("")).items]
+    expected = [(each.key, each.value) for each in (await store.range("")).items]
     for _ in range(5):
         await write_at_random(store, chance, 40)
         store.restore(snapshot)
-        assert [(each.key, each.value) for each in (await store.range("")).items] == wanted
-    await check_every_revision(store, told.events)
+        assert [(each.key, each.value) for each in (await store.range("")).items] == expected
+    await check_every_revision(store, recorder.events)

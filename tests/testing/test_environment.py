@@ -53,8 +53,8 @@ async def test_names_may_hold_what_separates_the_columns_of_the_token_file(keys_
 
 
 async def test_tokens_are_random_unless_given_and_for_the_owners_eyes(tmp_path: Path) -> None:
-    given = User("given", token="of-mine")
-    first, second = (Environment(users=[ADMIN, given], folder=tmp_path) for _ in range(2))
+    user = User("given", token="of-mine")
+    first, second = (Environment(users=[ADMIN, user], folder=tmp_path) for _ in range(2))
     assert first.token() != second.token()
     assert first.token("given") == "of-mine"
     async with first:

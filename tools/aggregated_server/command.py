@@ -50,11 +50,11 @@ def built() -> Path:
             sys.exit("the sample-apiserver is built with Go: put it in PATH, or give --sample-apiserver")
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as empty:
-            told = subprocess.run(
+            process = subprocess.run(
                 [go, "mod", "download", "-json", MODULE], cwd=empty, stdout=subprocess.PIPE, check=True
             )
             copy = Path(empty) / "copy"
-            shutil.copytree(json.loads(told.stdout)["Dir"], copy, copy_function=shutil.copyfile)
+            shutil.copytree(json.loads(process.stdout)["Dir"], copy, copy_function=shutil.copyfile)
             for each in (copy, *copy.rglob("*")):
                 each.chmod(0o755 if each.is_dir() else 0o644)
             subprocess.run([go, "build", "-o", program, "."], cwd=copy, check=True)

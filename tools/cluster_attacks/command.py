@@ -26,15 +26,15 @@ def main() -> None:
     parser.add_argument("--held", type=float, default=50, metavar="MILLISECONDS")
     parser.add_argument("--running", type=float, default=5, metavar="SECONDS")
     parser.add_argument("--verbose", action="store_true", help="tell of the longest holds")
-    given = parser.parse_args()
-    if given.list:
+    options = parser.parse_args()
+    if options.list:
         for name, attack in ATTACKS.items():
             print(f"{name}: {attack.__doc__}")
         return
     broken = []
-    for name in given.attacks or ATTACKS:
-        costs = _played(name, NODES.get(name, given.nodes), verbose=given.verbose)
-        if _is_broken(costs, given.held / 1000, given.running):
+    for name in options.attacks or ATTACKS:
+        costs = _played(name, NODES.get(name, options.nodes), verbose=options.verbose)
+        if _is_broken(costs, options.held / 1000, options.running):
             broken.append(name)
     print(f"over the bounds: {', '.join(broken)}" if broken else "all within the bounds")
     sys.exit(1 if broken else 0)

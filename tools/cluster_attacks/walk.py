@@ -103,17 +103,17 @@ def main() -> None:
     parser.add_argument("--held", type=float, default=50, metavar="MILLISECONDS")
     parser.add_argument("--memory", type=float, default=64, metavar="MIB")
     parser.add_argument("--verbose", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     broken = walk(
-        kinds=given.kinds,
-        part=given.part,
-        only=given.only,
-        selection=given.selection,
-        seconds=given.seconds,
-        held=given.held / 1000,
-        memory=given.memory,
+        kinds=options.kinds,
+        part=options.part,
+        only=options.only,
+        selection=options.selection,
+        seconds=options.seconds,
+        held=options.held / 1000,
+        memory=options.memory,
         told=partial(print, flush=True),
-        verbose=given.verbose,
+        verbose=options.verbose,
     )
     print(f"{len(broken)} over the bounds")
     sys.exit(1 if broken else 0)

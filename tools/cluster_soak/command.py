@@ -98,11 +98,11 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=6)
     parser.add_argument("--round", type=float, default=120, metavar="SECONDS")
     parser.add_argument("--kill-every", type=float, default=20, metavar="SECONDS")
-    given = parser.parse_args()
-    print(f"seed {given.seed}", flush=True)
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="steersman-soak-") as folder:
-        soak = Soak(Path(folder), given.seed, given.nodes, given.kill_every)
-        fine = soak.run(given.minutes, given.round)
+        soak = Soak(Path(folder), options.seed, options.nodes, options.kill_every)
+        fine = soak.run(options.minutes, options.round)
         if not fine:
             print((Path(folder) / "data.stderr").read_text()[-4000:], file=sys.stderr)
     sys.exit(0 if fine else 1)

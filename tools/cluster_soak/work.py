@@ -293,5 +293,5 @@ class Work:
             if code in allowed:
                 return None
             raise Refused(f"{method} {path}: {code} {answer[:300]!r}")
-        found: Plain = json.loads(answer)
-        return found
+        document: Plain = json.loads(answer)
+        return document

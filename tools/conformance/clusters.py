@@ -147,7 +147,7 @@ class Parts:
         line = process.stdout.readline()
         if not line:
             sys.exit("kube-apiserver did not start")
-        told = json.loads(line)
+        document = json.loads(line)
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(
             json.dumps(
@@ -157,14 +157,14 @@ class Parts:
                     "current-context": "it",
                     "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
                     "clusters": [
-                        {"name": "it", "cluster": {"server": told["url"], "certificate-authority": told["ca"]}}
+                        {"name": "it", "cluster": {"server": document["url"], "certificate-authority": document["ca"]}}
                     ],
-                    "users": [{"name": "it", "user": {"token": told["token"]}}],
+                    "users": [{"name": "it", "user": {"token": document["token"]}}],
                 }
             )
         )
-        ca = Path(told["ca"])
-        return Cluster(told["url"], ca, kubeconfig, told["token"]), ca.with_name("sa.key")
+        ca = Path(document["ca"])
+        return Cluster(document["url"], ca, kubeconfig, document["token"]), ca.with_name("sa.key")
 
     def _start_controllers(self, cluster: Cluster, folder: Path, key: Path, stack: ExitStack) -> None:
         kubeconfig, given = (

@@ -159,8 +159,8 @@ class Server:
         ready, _, _ = select.select([self._process.stdout], [], [], START_TIMEOUT)
         line = self._process.stdout.readline() if ready else ""
         try:
-            found = json.loads(line)
-            self._client = Client(found["url"], found["ca"], found["token"], found.get("urls", ()))
+            document = json.loads(line)
+            self._client = Client(document["url"], document["ca"], document["token"], document.get("urls", ()))
             return self._client
         except (ValueError, KeyError) as error:
             self._stop()

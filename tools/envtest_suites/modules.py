@@ -54,14 +54,14 @@ def checked_out(module: Module) -> Path:
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as empty:
-            told = subprocess.run(
+            process = subprocess.run(
                 [go(), "mod", "download", "-json", f"{module.path}@{module.version}"],
                 cwd=empty,
                 stdout=subprocess.PIPE,
                 check=True,
             )
             copy = Path(empty) / "copy"
-            shutil.copytree(json.loads(told.stdout)["Dir"], copy, copy_function=shutil.copyfile)
+            shutil.copytree(json.loads(process.stdout)["Dir"], copy, copy_function=shutil.copyfile)
             for each in (copy, *copy.rglob("*")):
                 each.chmod(0o755 if each.is_dir() or each.suffix == ".sh" else 0o644)
             copy.rename(folder)

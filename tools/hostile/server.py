@@ -239,15 +239,15 @@ class AttackedServer:
         ready, _, _ = select.select([self._process.stdout], [], [], START_TIMEOUT)
         line = self._process.stdout.readline() if ready else ""
         try:
-            found = json.loads(line)
-            parts = urllib.parse.urlsplit(found["url"])
-            pids: dict[str, int] = found["pids"]
+            document = json.loads(line)
+            parts = urllib.parse.urlsplit(document["url"])
+            pids: dict[str, int] = document["pids"]
         except (ValueError, KeyError) as error:
             self._stop()
             raise ServerGone(f"{self._command!r} did not say where it listens, but {line!r}") from error
         # The reference's storage is a process of its own, and its time is left out.
         self._pids = [pids["kube-apiserver"]] if "kube-apiserver" in pids else list(pids.values())
-        self._endpoint = Endpoint(parts.hostname or "", parts.port or 0, found["ca"])
+        self._endpoint = Endpoint(parts.hostname or "", parts.port or 0, document["ca"])
         self._known = {}
         self._prepare()
         self._watched = b"steersman_loop_held_max_seconds" in self.ask(Request("GET", "/metrics", token=ADMIN))[1]

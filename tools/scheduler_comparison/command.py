@@ -140,11 +140,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="the number of one case")
-    given = parser.parse_args()
-    with Server(given.server) as client, running_scheduler(client, given.scheduler):
+    options = parser.parse_args()
+    with Server(options.server) as client, running_scheduler(client, options.scheduler):
         reference = Reference(client)
         reference.prepare()
-        return _go_through(reference, given)
+        return _go_through(reference, options)
 
 
 @contextmanager

@@ -138,18 +138,18 @@ def main() -> int:
     parser.add_argument("--scheduler", required=True, type=Path, help="the real kube-scheduler")
     parser.add_argument("--only", help="the name of one case")
     parser.add_argument("folder", type=Path)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    file = given.folder / EXPECTED
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    file = options.folder / EXPECTED
     expected: Plain = json.loads(file.read_text()) if file.exists() else {}
-    names: Any = CASES if given.only is None else [given.only]
-    with Server(given.server) as client, running_scheduler(client, given.scheduler):
+    names: Any = CASES if options.only is None else [options.only]
+    with Server(options.server) as client, running_scheduler(client, options.scheduler):
         recorder = Recorder(client)
         recorder.prepare()
         for name in names:
             objects, found = recorder.record(name)
             expected[name] = found
-            _write(given.folder / f"{name}.json", objects)
+            _write(options.folder / f"{name}.json", objects)
             _write(file, expected)
             print(f"{name}: {found['reason']}: {found['message']}", flush=True)
             recorder.clear()

@@ -112,8 +112,8 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
 
 
 def _fields(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
-    given = {name.replace("_", "-"): value for name, value in headers.items()}
-    return {"accept": "application/json", **endpoint.headers, **given}
+    header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return {"accept": "application/json", **endpoint.headers, **header_fields}
 
 
 class Http1Client:

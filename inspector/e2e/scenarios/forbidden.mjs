@@ -6,6 +6,13 @@ export default async function (play) {
   await play.go("cluster");
   for (const panel of ["Nodes", "Requests", "Events"]) await page.getByRole("region", { name: panel, exact: true }).locator(".error").getByText("forbidden").waitFor();
   assert.equal(await page.getByText("Reading nodes and pods").count(), 0);
+  await page.getByText("Your user may not read the whole cluster").waitFor();
+  await page.getByLabel("Namespace").fill("theirs");
+  await page.getByLabel("Namespace").press("Enter");
+  await page.getByRole("region", { name: "Unhealthy" }).getByRole("link", { name: "pod/unplaced" }).waitFor();
+  assert.match(await play.hash(), /ns=theirs/);
+  await page.getByRole("link", { name: "pods", exact: true }).click();
+  await page.getByRole("row", { name: /unplaced/ }).waitFor();
   await play.go("objects/configmaps");
   await page.locator(".error").getByText("forbidden").waitFor();
   await page.getByLabel("Namespace").fill("theirs");

@@ -1,6 +1,8 @@
 /** The cluster: nodes as a heat map, rates as plots, what is unhealthy first, events as they happen. */
-import { useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { request } from "../api";
 import { bytes, cores, milliseconds, rate } from "../format";
+import { NamespaceChoice } from "../namespaces";
 import { Plot } from "../plot";
 import { formatAddress, refine, useAddress } from "../router";
 import { useStream } from "../stream";
@@ -65,6 +67,7 @@ export function share(node: NodeRow, measure: Measure): number | null {
 
 export function ClusterView() {
   const { query } = useAddress();
+  const namespace = query.get("ns") ?? "";
   const wanted = query.get("measure") ?? "";
   const measure: Measure = wanted in MEASURES ? (wanted as Measure) : "cpu-requested";
   const nodes = useRef(new Map<string, NodeRow>());
@@ -118,6 +121,7 @@ export function ClusterView() {
         </header>
         {!summary && !stream.ended && <p class="empty">Reading nodes and pods …</p>}
         {stream.ended && <p class="error">{stream.ended.message}</p>}
+        {stream.ended?.code === 403 && <InNamespace namespace={namespace} />}
         {summary?.synced && sorted.length === 0 && <p class="empty">This cluster has no nodes.</p>}
         <ul class="heat">
           {sorted.map((node) => (
@@ -125,10 +129,27 @@ export function ClusterView() {
           ))}
         </ul>
       </section>
-      <Unhealthy />
+      <Unhealthy namespace={namespace} />
       <RatePlots />
-      <EventList />
+      <EventList namespace={namespace} />
     </div>
+  );
+}
+
+/** Leads a user without rights in the whole cluster on to one namespace, at first that of the kubeconfig. */
+function InNamespace({ namespace }: { namespace: string }) {
+  useEffect(() => {
+    if (namespace) return;
+    void request<{ namespace?: string }>("/info").then(
+      (info) => refine({ ns: info.namespace || "default" }),
+      () => refine({ ns: "default" }),
+    );
+  }, [namespace]);
+  return (
+    <p class="note">
+      Your user may not read the whole cluster. Shown is what there is in the namespace <NamespaceChoice key={namespace} label="Namespace" value={namespace} change={(ns) => ns && refine({ ns })} />:{" "}
+      <a href={formatAddress(["objects", "pods"], { ns: namespace })}>pods</a>, <a href={formatAddress(["objects", "deployments.apps"], { ns: namespace })}>deployments</a>, what is unhealthy, and events.
+    </p>
   );
 }
 

@@ -39,6 +39,8 @@ interface Dropped {
 const KEPT = 5000;
 const HEIGHT = 26;
 const PATH = "/debug/requests";
+/** Header field of a server with several processes: which of them has answered, as in "2 of 4". */
+const WORKER = "steersman-worker";
 
 export function RequestsView() {
   const { parts, query } = useAddress();
@@ -47,6 +49,7 @@ export function RequestsView() {
   const lines = useRef<RequestLine[]>([]);
   const [paused, setPaused] = useState(false);
   const [dropped, setDropped] = useState(0);
+  const [processes, setProcesses] = useState(0);
   const [version, changed] = useReducer((count: number, _: unknown) => count + 1, 0);
   const [since] = useState(Date.now);
   const filter = new URLSearchParams({ watch: "true" });
@@ -61,7 +64,8 @@ export function RequestsView() {
     changed(null);
     const aborted = new AbortController();
     filter.delete("watch");
-    k8s<{ requests?: RequestLine[] }>(`${PATH}?${filter.toString()}`, { signal: aborted.signal }).then(
+    const seen = (headers: Headers) => setProcesses(Number(headers.get(WORKER)?.split(" of ")[1] ?? 0));
+    k8s<{ requests?: RequestLine[] }>(`${PATH}?${filter.toString()}`, { signal: aborted.signal, seen }).then(
       (recent) => {
         const known = new Set(lines.current.map((line) => line.id));
         lines.current = [...(recent.requests ?? []).filter((line) => !known.has(line.id)), ...lines.current];
@@ -113,6 +117,7 @@ export function RequestsView() {
         {ended && ended.code === 404 && <p class="note">This server does not show its requests: it is not Steersman, or an older one.</p>}
         {ended && ended.code === 403 && <p class="note">Your user may not read {PATH}.</p>}
         {ended && ended.code !== 404 && ended.code !== 403 && ended.code !== 200 && <p class="error">{cut(ended.message, 300)}</p>}
+        {processes > 1 && <p class="note">This server has {processes} processes, and each knows the requests that it has answered itself: these are the ones of the processes that answer this page.</p>}
         {dropped > 0 && <p class="note">{dropped.toLocaleString("en")} requests were left out, as they came faster than the page takes them.</p>}
         {!ended && shown.length === 0 && <p class="empty">Waiting for requests …</p>}
         {tab === "agents" ? (

@@ -24,7 +24,8 @@ interface Overview {
   readonly unread?: readonly string[];
 }
 
-export function Unhealthy() {
+/** `namespace` limits what is shown to its objects; all are shown without one. */
+export function Unhealthy({ namespace = "" }: { namespace?: string }) {
   const [shown, setShown] = useState(SHOWN);
   const [found, setFound] = useState<Overview | null>(null);
   const [error, setError] = useState("");
@@ -33,7 +34,7 @@ export function Unhealthy() {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const read = async () => {
       try {
-        setFound(await request<Overview>("/why", { signal: aborted.signal }));
+        setFound(await request<Overview>(namespace ? `/why?namespace=${encodeURIComponent(namespace)}` : "/why", { signal: aborted.signal }));
         setError("");
       } catch (problem) {
         if (aborted.signal.aborted) return;
@@ -41,12 +42,13 @@ export function Unhealthy() {
       }
       timer = setTimeout(() => void read(), EVERY);
     };
+    setFound(null);
     void read();
     return () => {
       aborted.abort();
       clearTimeout(timer);
     };
-  }, []);
+  }, [namespace]);
   const items = found?.items ?? [];
   return (
     <section aria-label="Unhealthy" class="panel">

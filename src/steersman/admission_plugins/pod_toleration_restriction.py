@@ -36,7 +36,7 @@ class Annotations(NamedTuple):
 
 
 def toleration_annotations(namespace: Any) -> Annotations:
-    """Return both annotations of a namespace."""
+    """Return the annotations of a namespace with default and with allowed tolerations."""
     annotations = namespace.metadata.annotations
     return Annotations(annotations.get(DEFAULTS), annotations.get(WHITELIST))
 

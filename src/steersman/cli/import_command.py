@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from steersman.cli.terminal_text import printable
 
 if TYPE_CHECKING:
     from steersman.client.client import Client
+    from steersman.dumps.fields import LeftOut
     from steersman.dumps.importing import Imported
 
 
@@ -52,36 +54,47 @@ def import_(
     `what-if` read it with --dump.
     """
     from steersman.dumps.fields import FieldError, parse_field
-    from steersman.dumps.importing import NothingToImport, import_cluster
+    from steersman.dumps.importing import NothingToImport
 
     try:
         fields = [parse_field(each) for each in left_out]
     except FieldError as error:
         raise click.UsageError(f"--leave-out: {error}", click.get_current_context()) from None
-    draft = output.with_name(f".{output.name}.{os.getpid()}")
 
     async def work(client: Client) -> Imported:
-        with ExitStack() as files:
-            raw = files.enter_context(os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"))
-            packed = output.suffix == ".gz"
-            file = files.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if packed else raw
-            done = await import_cluster(client, file.write, secrets=include_secrets, fields=fields)
-            if packed:
-                file.close()
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(draft, output)
-        return done
+        return await write_import(client, output, secrets=include_secrets, fields=fields)
 
     try:
         done = run_with_client(Target(kubeconfig, context, data_dir), work)
     except NothingToImport as error:
         fail(printable(error))
-    finally:
-        draft.unlink(missing_ok=True)
     size = output.stat().st_size / (1 << 20)
     click.echo(f"imported {done.objects} objects of {done.resources} resources: {output}, {size:.1f} MiB")
     if done.later:
         click.echo(f"of a later moment than the rest: {printable(', '.join(done.later))}", err=True)
     for each in done.unread:
         click.echo(f"left out {printable(each.resource)}: {printable(each.why)}", err=True)
+
+
+async def write_import(client: Client, output: Path, *, secrets: bool, fields: Sequence[LeftOut]) -> Imported:
+    """Import a cluster into a file, which is there once it is complete.
+
+    Raises OSError, StatusError, Unreachable, NothingToImport.
+    """
+    from steersman.dumps.importing import import_cluster
+
+    draft = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        with ExitStack() as files:
+            raw = files.enter_context(os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"))
+            packed = output.suffix == ".gz"
+            file = files.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if packed else raw
+            done = await import_cluster(client, file.write, secrets=secrets, fields=fields)
+            if packed:
+                file.close()
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(draft, output)
+        return done
+    finally:
+        draft.unlink(missing_ok=True)

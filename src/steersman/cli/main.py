@@ -28,6 +28,8 @@ _COMMANDS: Final = {
     "diff": "history.diff_command",
     "fork": "history.fork_command",
     "import": "import_command:import_",
+    "record": "record",
+    "replay": "replay",
     "storage": "storage",
     "envtest": "envtest.command",
     "inspect": "inspect",

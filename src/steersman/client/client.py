@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, TypeVar
@@ -22,6 +23,8 @@ from steersman.work.offloading import offload_if
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -37,6 +40,8 @@ _MAX_CONCURRENT: Final = 64
 """Most concurrent requests of a client. Further requests wait for a permit; watches need none."""
 _MAX_ATTEMPTS: Final = 10
 """Most attempts for a request that the server answers with `Retry-After`, as in client-go."""
+_TOLD_PAUSE: Final = 5
+"""Shortest pause in seconds that is logged, so that a person who waits for a command learns why."""
 _LONGEST_PAUSE: Final = 60
 """Longest pause in seconds before a retry, even if the server asks for more."""
 
@@ -355,7 +360,12 @@ class Client:
             pause = retry_after_seconds(retry_after) if response.status == 429 or response.status >= 500 else None
             if not left or pause is None:
                 break
-            await asyncio.sleep(min(pause, _LONGEST_PAUSE))
+            pause = min(pause, _LONGEST_PAUSE)
+            if pause >= _TOLD_PAUSE:
+                logger.warning(
+                    "the server answers %d and asks to wait: the next attempt is in %d s", response.status, pause
+                )
+            await asyncio.sleep(pause)
         try:
             raise error
         finally:

@@ -290,12 +290,13 @@ class Cluster:
         loop = asyncio.get_running_loop()
         until = loop.time() + patience
         quiet, seen = 0, -1
+        storage = self.plane.storage
+        assert storage is not None
         while quiet < _QUIET:
             if loop.time() > until:
                 return False
             await asyncio.sleep(0)
-            assert self.plane.storage is not None
-            revision = self.plane.storage.revision
+            revision = storage.revision
             still = revision == seen and (self._components is None or self._components.idle)
             quiet, seen = (quiet + 1 if still else 0), revision
         return True
@@ -337,6 +338,18 @@ class Cluster:
         server = self.plane.server
         assert server is not None
         return Client(InProcessTransport(server.handler, self.plane.token_of(user)), manager)
+
+    def administrator(self) -> Client:
+        """Return a client of the administrator, without a socket."""
+        return self.client(_ADMIN, "steersman")
+
+    def set_speed(self, speed: float) -> None:
+        """Let the clock run at so many simulated seconds in a real one. Raises OutOfRange.
+
+        The cluster must own its process.
+        """
+        assert self._clock is not None
+        self._clock.set_speed(speed)
 
     def client_of_account(self, name: str) -> Client:
         """Return a client of a service account of kube-system, or of the simulated volume driver."""

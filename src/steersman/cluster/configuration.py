@@ -12,6 +12,7 @@ import msgspec
 
 from steersman.api.core.v1 import Taint
 from steersman.cluster.load_configuration import CurveEntry, LoadError, MetricEntry, UsageEntry, load_of
+from steersman.dumps.reading import Dump
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.suggestions import explain_validation_error
 from steersman.machinery.validation.formats import is_valid_label_value
@@ -82,6 +83,8 @@ class Configuration:
     """Seed of random choices in stages; None for a different one each time."""
     dump: Path | None = None
     """Dump of a cluster with whose objects this one begins."""
+    begins_with: Dump | None = None
+    """Objects with which the cluster begins, in place of those of `dump`."""
     pod_range: IPv4Network = PODS
     """Addresses of pods on simulated nodes."""
     schedules: bool = True

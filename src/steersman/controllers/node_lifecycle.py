@@ -101,6 +101,8 @@ class NodeLifecycleController(Controller[str]):
         if node is None:
             return
         await self._update_deprecated_labels(node)
+        if self._is_gone(key):
+            return
         was_ready = _is_ready(node)
         if self._is_overdue(node):
             node = await self._mark_unknown(node)
@@ -111,7 +113,12 @@ class NodeLifecycleController(Controller[str]):
                     _reference(node), "Normal", "NodeNotReady", f"Node {key} status is now: NodeNotReady"
                 )
                 await self._mark_pods_not_ready(key)
-        await self._update_taints(node)
+        if not self._is_gone(key):
+            await self._update_taints(node)
+
+    def _is_gone(self, name: str) -> bool:
+        """Return True if a node was deleted, perhaps during a request about it."""
+        return name not in self._last_heartbeat
 
     async def _update_deprecated_labels(self, node: Node) -> None:
         labels = node.metadata.labels

@@ -22,7 +22,7 @@ class _Unstored:
         """Do nothing: nothing is cached."""
 
     def decode(self, item: Item) -> Any:
-        """Return the object of an item."""
+        """Return the decoded object of an item."""
         return self._kind.decode(item.body)
 
 

@@ -46,7 +46,8 @@ class _TypeMeta(msgspec.Struct):
     kind: str = ""
 
 
-_PAGE_DECODER: Final = msgspec.json.Decoder(_Page)
+PAGE_DECODER: Final = msgspec.json.Decoder(_Page)
+"""Decoder of a page of a list, whose items stay JSON."""
 _TYPE: Final = msgspec.json.Decoder(_TypeMeta)
 
 
@@ -89,9 +90,10 @@ async def import_cluster(
     """
     done = Imported()
     done.revision = await _newest_revision(client)
-    write(b'{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%s"},"items":[' % done.revision.encode())
+    head = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": done.revision}}
+    write(encode_in_order(head)[:-1] + b',"items":[')
     separator = b"\n"
-    for each in await _resources(client):
+    for each in await resources_of(client):
         name = str(each.resource.group_resource)
         progress(name)
         cuts = [one.path for one in fields if one.resource in ("", name, each.resource.plural)]
@@ -121,11 +123,11 @@ async def _newest_revision(client: Client) -> str:
         if error.code not in _REFUSED:
             raise
         return ""
-    return (await decoded(_PAGE_DECODER.decode, data)).metadata.resource_version
+    return (await decoded(PAGE_DECODER.decode, data)).metadata.resource_version
 
 
-async def _resources(client: Client) -> list[DiscoveredResource]:
-    """Return the resources to read, in the order in which they are written. Raises StatusError, Unreachable."""
+async def resources_of(client: Client) -> list[DiscoveredResource]:
+    """Return the resources that are stored, in the order in which an import writes them. Raises StatusError, Unreachable."""
     elsewhere = await _groups_of_other_servers(client)
     found = [
         each
@@ -176,7 +178,7 @@ async def _pages(client: Client, resource: APIResource[Any], query: dict[str, st
     pages = Pages(resource)
     while pages.more:
         data = await client.request("GET", f"{resource.path()}?{urlencode({'limit': str(_PAGE), **query})}")
-        page = await decoded(_PAGE_DECODER.decode, data)
+        page = await decoded(PAGE_DECODER.decode, data)
         items += page.items or ()
         pages.advance(page.metadata.continue_)
         query = {"continue": pages.token}
@@ -190,16 +192,17 @@ def _written(resource: APIResource[Any], item: msgspec.Raw, cuts: Sequence[tuple
     if not cuts and not hides and b"\n" not in data:
         if _TYPE.decode(data).kind:
             return data
-        return b'{"kind":"%s","apiVersion":"%s",' % (resource.kind.encode(), resource.api_version.encode()) + data[1:]
+        return encode_in_order({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b"," + data[1:]
     plain = {"kind": resource.kind, "apiVersion": resource.api_version, **decode_plain(data)}
     if hides:
-        _empty_values(plain)
+        empty_values(plain)
     for path in cuts:
         leave_out(plain, path)
     return encode_in_order(plain)
 
 
-def _empty_values(secret: dict[str, Any]) -> None:
+def empty_values(secret: dict[str, Any]) -> None:
+    """Remove the values from a Secret, also those that an annotation repeats."""
     for name in ("data", "stringData"):
         if isinstance(secret.get(name), dict):
             secret[name] = dict.fromkeys(secret[name], "")

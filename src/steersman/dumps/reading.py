@@ -30,6 +30,8 @@ MOST_FILES: Final = 100_000
 """Most files and folders in the folder of a dump."""
 MOST_OBJECTS: Final = 1_000_000
 """Most objects of a dump."""
+ETCD: Final = b"\xed\xda\x0c\xed"
+"""Bytes of a file of etcd behind its first 16."""
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 _MOST_VALUES: Final = 8_000_000
 """Most values of YAML in one file."""
@@ -158,6 +160,8 @@ def _files(path: Path) -> Iterator[_File]:
                 head = Unpacked(path, raw).read(_HEAD_BYTES)
                 raw.seek(0)
                 content = Unpacked(path, raw)
+            if head[16:20] == ETCD:
+                raise DumpError(f"{path}: a snapshot of etcd, which only `steersman up --from` opens")
             if not is_tar(head):
                 yield _File(str(path), content, is_alone=True)
                 return

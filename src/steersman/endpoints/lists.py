@@ -159,7 +159,7 @@ class _Document(NamedTuple):
 
     @property
     def shell(self) -> bytes:
-        """The whole document with an empty list."""
+        """The document of a list without items."""
         return self.start + self.end
 
 

@@ -7,7 +7,7 @@ and the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Generic, TypeAlias
 
@@ -107,9 +107,9 @@ async def store_new(write: Write[Creater], obj: Any) -> Item:
     chain = write.scope.shared.admission
     record = await admitted(write, obj, None)
 
-    async def check(obj: Any) -> None:
+    def check(obj: Any) -> Awaitable[None]:
         record.obj, record.name = obj, obj.metadata.name
-        await chain.validate(record)
+        return chain.validate(record)
 
     return await write.scope.storage.create(write.ctx, record.obj, check)
 
@@ -128,10 +128,10 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
         namespace = record.namespace
         return record.obj
 
-    async def check(new: Any, old: Any) -> None:
+    def check(new: Any, old: Any) -> Awaitable[None]:
         record = write.admission(UPDATE, new, old)
         record.namespace = namespace
-        await chain.validate(record)
+        return chain.validate(record)
 
     change = Change(
         make,

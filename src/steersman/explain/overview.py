@@ -64,7 +64,8 @@ async def overview(world: World, namespace: str = "") -> Overview:
     """Return the unhealthy objects of a namespace, or of the whole cluster. Raises Unreachable."""
     items: list[Unhealthy] = []
     unread: list[str] = []
-    of_pods = await _read(_pod_problems(world, namespace), unread)
+    deployments = dict(await _read(_deployments(world, namespace), unread))
+    of_pods = await _read(_pod_problems(world, namespace, deployments), unread)
     causes = {owner: problem for owner, _, problem, _ in of_pods}
     reported: set[Owner] = set()
     for explainer in EXPLAINERS:
@@ -76,7 +77,7 @@ async def overview(world: World, namespace: str = "") -> Overview:
     items += await _read(_services(world, namespace), unread)
     items += _pods_without_line(of_pods, reported)
     items.sort(key=lambda each: RANKS[each.severity])
-    return Overview(namespace, tuple(items), tuple(unread))
+    return Overview(namespace, tuple(items), tuple(dict.fromkeys(unread)))
 
 
 async def _read(found: AsyncIterator[Any], unread: list[str]) -> list[Any]:
@@ -116,13 +117,17 @@ async def _faults(
         yield _line(severity, reference(resource, obj), f"{text}: {cause.text}" if cause is not None else text)
 
 
-async def _pod_problems(world: World, namespace: str) -> AsyncIterator[tuple[Owner, Pod, Problem, int]]:
+async def _deployments(world: World, namespace: str) -> AsyncIterator[tuple[tuple[str, str], str]]:
+    """Yield namespace and name of each ReplicaSet of a Deployment, and the name of the Deployment."""
+    for each in await world.list(REPLICA_SETS, namespace):
+        if (ref := controller_of(each)) is not None and ref.kind == "Deployment":
+            yield (each.metadata.namespace, each.metadata.name), ref.name
+
+
+async def _pod_problems(
+    world: World, namespace: str, deployments: dict[tuple[str, str], str]
+) -> AsyncIterator[tuple[Owner, Pod, Problem, int]]:
     """Yield the most frequent problem of the pods of each owner, with a pod that has it and the number of these."""
-    deployments = {
-        (each.metadata.namespace, each.metadata.name): ref.name
-        for each in await world.list(REPLICA_SETS, namespace)
-        if (ref := controller_of(each)) is not None and ref.kind == "Deployment"
-    }
     groups: dict[Owner, dict[str, list[tuple[Pod, Problem]]]] = {}
     for pod in await world.list(PODS, namespace):
         problem = problem_of(pod)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from steersman.client.client import Client
 from steersman.inspector.guard import Refused
 from steersman.machinery.errors.status import StatusError
+from steersman.work.bounded_cache import BoundedCache
 from steersman.work.offloading import offload_if
 from steersman.work.single_flight import SingleFlight
 
@@ -24,8 +26,17 @@ _LARGE: Final = 16 << 10
 """Manifests of more bytes are read in a worker thread."""
 _SHARE: Final = 0.01
 """Largest share of the time in which overviews are computed, as each reads all pods."""
+_MOST_OVERVIEWS: Final = 16
+"""Most namespaces whose overviews are kept."""
 _CONCURRENT: Final = 2
 """Explanations and plans that are computed at the same time."""
+
+
+class _Kept(NamedTuple):
+    """An overview, and the time in seconds until which it is given again."""
+
+    body: bytes
+    until: float
 
 
 class Explanations:
@@ -37,28 +48,28 @@ class Explanations:
         self._clock = clock
         self._permits = asyncio.Semaphore(_CONCURRENT)
         self._flights: SingleFlight[str, bytes] = SingleFlight()
-        self._overview = b""
-        self._next = 0.0
+        self._overviews: BoundedCache[str, _Kept] = BoundedCache(_MOST_OVERVIEWS)
 
-    async def overview(self) -> bytes:
-        """Return the unhealthy objects of the cluster (`explain.overview.Overview`).
+    async def overview(self, namespace: str = "") -> bytes:
+        """Return the unhealthy objects of a namespace, or of the cluster (`explain.overview.Overview`).
 
         The last answer is given again until 100 times as long has passed as it took. Raises Refused, and Unreachable.
         """
-        if self._overview and self._clock() < self._next:
-            return self._overview
-        return await self._flights.do("overview", self._new_overview)
+        kept = self._overviews[namespace]
+        if kept is not None and self._clock() < kept.until:
+            return kept.body
+        return await self._flights.do(namespace, partial(self._new_overview, namespace))
 
-    async def _new_overview(self) -> bytes:
+    async def _new_overview(self, namespace: str) -> bytes:
         from steersman.explain.overview import overview
 
         began = self._clock()
         async with self._permits:
-            found = await _answered(overview(self._world()))
+            found = await _answered(overview(self._world(), namespace))
         ended = self._clock()
-        self._overview = msgspec.json.encode(found)
-        self._next = ended + (ended - began) / _SHARE
-        return self._overview
+        kept = _Kept(msgspec.json.encode(found), ended + (ended - began) / _SHARE)
+        self._overviews.keep(namespace, kept)
+        return kept.body
 
     async def explanation(self, kind: str, namespace: str, name: str) -> bytes:
         """Return the explanation of an object (`explain.finding.Explanation`). Raises Refused, and Unreachable."""

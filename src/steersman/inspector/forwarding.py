@@ -21,7 +21,7 @@ _TAKEN: Final = ("accept", "content-type")
 """Request headers that are passed on. Others (cookies, impersonation) are not the page's to send."""
 _PATH: Final = re.compile(r"/[!-~]*")
 _DOT_SEGMENTS: Final = re.compile(r"/(?:\.|%2[eE]){1,2}(?:/|\Z)")
-_GIVEN: Final = ("warning", "retry-after", "audit-id")
+_GIVEN: Final = ("warning", "retry-after", "audit-id", "steersman-worker")
 """Response headers that are passed back."""
 _SAFE_TYPES: Final = ("application/json", "application/yaml", "text/plain")
 INERT: Final = (

@@ -130,11 +130,14 @@ class Front:
         return found
 
     async def _explanation(self, request: Request) -> Response:
-        """Answer with the explanation of the object that the query names, without one with what is unhealthy."""
+        """Answer with the explanation of the object that the query names, without one with what is unhealthy.
+
+        A namespace without a name limits what is unhealthy to its objects.
+        """
         asked = _query(request)
-        if not asked.get("name"):
-            return _json(await self._explanations.overview())
         kind, namespace = asked.get("kind", ""), asked.get("namespace", "")
+        if not asked.get("name"):
+            return _json(await self._explanations.overview(namespace))
         return _json(await self._explanations.explanation(kind, namespace, asked["name"]))
 
     async def _plan(self, request: Request) -> Response:

@@ -36,9 +36,7 @@ class Headers(dict[str, str]):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """All (name, value) pairs in order, repeated fields included, without the fields removed since: safe to pass
-        on.
-        """
+        """All (name, value) pairs to pass on: in order, repeated fields included, without fields that a filter removed."""
         return [field for field in self.sent if field[0] in self]
 
     def replace(self, name: str, value: str) -> None:

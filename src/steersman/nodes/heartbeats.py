@@ -133,7 +133,7 @@ class Heartbeats:
             started_at = max(started_at + every, simulated_time.time() - every)
 
     async def _beat(self, node: SimulatedNode) -> None:
-        if node.unreachable or self._nodes.get(node.name) is not node:
+        if node.unreachable or not self._has(node):
             return
         now = simulated_time.time
         due = now() - self._reported.get(node.name, 0.0) >= _REPORT_EVERY or self._is_to_report(node)
@@ -144,10 +144,11 @@ class Heartbeats:
         """Send a heartbeat of a node, and with `reports` a status report. Return True if it succeeded."""
         try:
             await self._renew(node)
-            if reports:
+            if reports and self._has(node):
                 await self._report(node)
         except (StatusError, Unreachable) as error:
-            logger.warning("heartbeat of node %s: %s", node.name, error)
+            if self._has(node):
+                logger.warning("heartbeat of node %s: %s", node.name, error)
             return False
         return True
 
@@ -166,7 +167,12 @@ class Heartbeats:
         except StatusError as error:
             if not is_not_found(error):
                 raise
-            await self._begin_lease(node)
+            if self._has(node):
+                await self._begin_lease(node)
+
+    def _has(self, node: SimulatedNode) -> bool:
+        """Return True if a node is still simulated. It may be deleted during a request about it."""
+        return self._nodes.get(node.name) is node
 
     async def _begin_lease(self, node: SimulatedNode) -> None:
         """Create the node's lease, or renew the one that exists."""

@@ -196,7 +196,10 @@ class Store(StoredObjects[T], WriteRules[T]):
             if check is not None:
                 await check(obj)
             recorder = current_recorder()
-            item = await (self._commit_create if recorder is None else self._created)(ctx, obj, key)
+            if recorder is None:
+                item = await self._commit_create(ctx, obj, key)
+            else:
+                item = await self._created(recorder, ctx, obj, key)
             stored = not ctx.dry_run
             return item
         except StatusError as error:
@@ -207,10 +210,8 @@ class Store(StoredObjects[T], WriteRules[T]):
             if settle is not None:
                 await _await_hook(settle(stored))
 
-    async def _created(self, ctx: Context, obj: T, key: str | None) -> Item:
+    async def _created(self, recorder: Recorder, ctx: Context, obj: T, key: str | None) -> Item:
         """Create an object in the span of a creation."""
-        recorder = current_recorder()
-        assert recorder is not None
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         key = key or self.key(meta.namespace, meta.name)
         marks = recorder.marks

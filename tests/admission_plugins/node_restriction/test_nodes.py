@@ -44,8 +44,8 @@ def test_labels_of_its_own(label: str, is_own: bool) -> None:
 
 def test_labels_are_told_in_order() -> None:
     node = a_node({"node-restriction.kubernetes.io/a": "", "k8s.io/b": "", "mine": ""})
-    told = 'node "n" is not allowed to set the following labels: k8s.io/b, node-restriction.kubernetes.io/a'
-    assert forbidden_in_new_node("n", node) == told
+    message = 'node "n" is not allowed to set the following labels: k8s.io/b, node-restriction.kubernetes.io/a'
+    assert forbidden_in_new_node("n", node) == message
 
 
 def test_taints_and_owners_are_not_its_own() -> None:

@@ -92,17 +92,17 @@ async def test_no_more_than_one() -> None:
 
 
 async def test_what_is_missing_is_told() -> None:
-    told = await refusal_text([{"persistentVolumeClaim": {"claimName": "nosuch"}}], "a")
-    assert told == 'error validating audience "a": persistentvolumeclaim "nosuch" not found'
-    told = await refusal_text([{"persistentVolumeClaim": {"claimName": "gone"}}, {"csi": {"driver": "x"}}], "a")
-    assert told == (
+    refused = await refusal_text([{"persistentVolumeClaim": {"claimName": "nosuch"}}], "a")
+    assert refused == 'error validating audience "a": persistentvolumeclaim "nosuch" not found'
+    refused = await refusal_text([{"persistentVolumeClaim": {"claimName": "gone"}}, {"csi": {"driver": "x"}}], "a")
+    assert refused == (
         'error validating audience "a": [persistentvolume "none" not found, csidriver.storage.k8s.io "x" not found]'
     )
 
 
 async def test_an_authorizer_that_fails_allows_nothing() -> None:
-    told = await refusal_text([], "a", rights=AudienceAuthorizer(error="down"))
-    assert told == (
+    refused = await refusal_text([], "a", rights=AudienceAuthorizer(error="down"))
+    assert refused == (
         'audience "a" not found in pod spec volume, error authorizing alice to request tokens for this audience: down'
     )
 

@@ -151,8 +151,8 @@ async def test_what_is_made_is_charged_until_nothing_is_left() -> None:
     for _ in range(2):
         await admit(make_attributes(make_config_map()))
     assert quotas.used() == {"configmaps": "2", "count/configmaps": "2", "secrets": "0"}
-    told = "exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2"
-    assert await refusal(admit(make_attributes(make_config_map()))) == told
+    message = "exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2"
+    assert await refusal(admit(make_attributes(make_config_map()))) == message
     assert quotas.writes == 2
 
 
@@ -235,8 +235,8 @@ async def test_a_scope_that_cannot_be_read_is_an_error() -> None:
 async def test_writes_that_wait_together_are_charged_in_one_update() -> None:
     quotas = Quotas(quota({"configmaps": "5"}))
     admit = plugin(quotas).validate
-    told = await asyncio.gather(*(refusal(admit(make_attributes(make_config_map()))) for _ in range(8)))
-    assert told.count("") == 5
+    results = await asyncio.gather(*(refusal(admit(make_attributes(make_config_map()))) for _ in range(8)))
+    assert results.count("") == 5
     assert quotas.used() == {"configmaps": "5"}
     assert quotas.writes == 1
 
@@ -250,8 +250,11 @@ async def test_a_quota_that_another_writer_changes_is_judged_again() -> None:
         quotas.charge_elsewhere("q", configmaps="1")
 
     quotas.before_write = interfere
-    told = await asyncio.gather(*(refusal(work.validate(make_attributes(make_config_map()))) for _ in range(2)))
-    assert sorted(told) == ["", "exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2"]
+    results = await asyncio.gather(*(refusal(work.validate(make_attributes(make_config_map()))) for _ in range(2)))
+    assert sorted(results) == [
+        "",
+        "exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2",
+    ]
     assert quotas.used() == {"configmaps": "2"}
 
 
@@ -383,9 +386,9 @@ async def test_what_is_limited_is_not_to_be_had_without_a_quota() -> None:
 
 async def test_a_quota_that_does_not_name_it_does_not_cover_it() -> None:
     limited = LimitedResource(resource="pods", match_contains=["cpu", "pods"])
-    told = "insufficient quota to consume: count/pods,cpu,requests.cpu"
+    message = "insufficient quota to consume: count/pods,cpu,requests.cpu"
     quotas = Quotas(quota({"pods": "5"}))
-    assert await refusal(plugin(quotas, limited).validate(make_attributes(pod("1")))) == told
+    assert await refusal(plugin(quotas, limited).validate(make_attributes(pod("1")))) == message
     assert quotas.writes == 0
     everything = {"pods": "5", "cpu": "9", "requests.cpu": "9", "count/pods": "2"}
     covering = Quotas(quota(everything), quota({"configmaps": "1"}, name="other"))
@@ -396,9 +399,9 @@ async def test_a_quota_that_does_not_name_it_does_not_cover_it() -> None:
 async def test_an_update_that_uses_no_more_needs_no_quota() -> None:
     admit = plugin(Quotas(), LimitedResource(resource="services", match_contains=["loadbalancers"])).validate
     balanced, plain = service("LoadBalancer"), service("ClusterIP")
-    told = "insufficient quota to consume: services.loadbalancers"
-    assert await refusal(admit(make_attributes(balanced))) == told
-    assert await refusal(admit(make_attributes(balanced, UPDATE, old=plain))) == told
+    message = "insufficient quota to consume: services.loadbalancers"
+    assert await refusal(admit(make_attributes(balanced))) == message
+    assert await refusal(admit(make_attributes(balanced, UPDATE, old=plain))) == message
     await admit(make_attributes(balanced, UPDATE, old=balanced))
     await admit(make_attributes(plain))
 

@@ -136,8 +136,10 @@ def test_its_data_is_in_the_folder_of_its_etcd_and_there_again_after_both_have_e
 @pytest.mark.slow
 def test_a_second_one_on_the_same_etcd_is_refused(start: Callable[..., Running], etcd: Any) -> None:
     start(f"--etcd-servers={etcd.url}").wait_ready()
-    told = start(f"--etcd-servers={etcd.url}").refusal()
-    assert f"another kube-apiserver uses the etcd at {etcd.url}; each kube-apiserver needs an etcd of its own" in told
+    refused = start(f"--etcd-servers={etcd.url}").refusal()
+    assert (
+        f"another kube-apiserver uses the etcd at {etcd.url}; each kube-apiserver needs an etcd of its own" in refused
+    )
 
 
 def test_it_ends_with_its_etcd(start: Callable[..., Running], etcd: Any) -> None:

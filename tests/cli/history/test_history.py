@@ -63,8 +63,8 @@ def run(server: ServerProcess, *arguments: str) -> Result:
 
 def revisions(server: ServerProcess, what: str) -> list[str]:
     """Return the revisions of an object, oldest first."""
-    found = json.loads(run(server, "history", what, "-o", "json").stdout)
-    return [each["revision"] for each in found["items"]]
+    document = json.loads(run(server, "history", what, "-o", "json").stdout)
+    return [each["revision"] for each in document["items"]]
 
 
 def test_writes_of_an_object_are_a_table_newest_last(running: ServerProcess) -> None:

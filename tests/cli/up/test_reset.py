@@ -29,9 +29,9 @@ def test_a_server_is_found_by_its_folder_and_ended_with_its_context(
     found = running(server.folder)
     assert found is not None
     assert found.pid == server.pid
-    told = run("status", *where).stdout
-    assert f"address     {server.url}, up " in told
-    assert f"process     {server.pid}\n" in told
+    output = run("status", *where).stdout
+    assert f"address     {server.url}, up " in output
+    assert f"process     {server.pid}\n" in output
     assert run("kubeconfig", *where, home=tmp_path).exit_code == 0
     config = tmp_path / ".kube" / "config"
     ended = run("down", *where, home=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,17 +16,27 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.resources import CSI_NODES, ENDPOINT_SLICES, EVENTS, NAMESPACES, NODES, PODS, SERVICES
+from steersman.client.resources import (
+    CSI_NODES,
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICES,
+)
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.opening.completing import complete
 from steersman.controlplane.options import Options
 from steersman.dumps.errors import DumpError
 from steersman.dumps.importing import import_cluster
-from steersman.dumps.reading import read_objects
+from steersman.dumps.reading import read_dump, read_objects
 from tests.cluster.opening import real_objects as real
 from tests.controllers.waiting import eventually
 
+MEMBER = Path(__file__).parents[2] / "storage" / "etcd" / "member.db.gz"
 GADGETS: APIResource[dict[str, Any]] = APIResource("example.com", "v1", "gadgets", "Gadget", dict)
 
 
@@ -217,6 +228,10 @@ async def test_an_interrupted_opening_is_not_taken_for_a_cluster(tmp_path: Path)
         ({"metadata": {"name": "a", "namespace": "a/b"}}, "not a name"),
         ({"metadata": {"namespace": "default"}}, "has no name"),
         ({"metadata": {"name": "a", "uid": 3}}, "Pod default/a: Expected `str"),
+        (
+            {"metadata": {"name": "bad", "namespace": "default", "annotations": [3]}},
+            "Pod default/bad: Expected `object",
+        ),
         ({"status": {"containerStatuses": 3}}, "Pod default/bad: Expected `array"),
     ],
 )
@@ -232,3 +247,18 @@ async def test_an_object_that_cannot_be_stored_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="ReplicaSet default/web"):
         async with opened(dump, tmp_path / "data"):
             pass
+
+
+@pytest.mark.slow
+async def test_a_snapshot_of_etcd_is_opened(tmp_path: Path) -> None:
+    dump = tmp_path / "snapshot.db"
+    dump.write_bytes(gzip.decompress(MEMBER.read_bytes()))
+    async with opened(dump, tmp_path / "data") as client:
+        assert (await client.get(PODS, "p", "team")).spec.node_name == "real-node"
+
+        async def replicas() -> bool:
+            return (await client.get(DEPLOYMENTS, "web", "team")).status.ready_replicas == 2
+
+        await eventually(replicas)
+    with pytest.raises(DumpError, match="only `steersman up --from` opens"):
+        read_dump(dump)

@@ -39,10 +39,10 @@ class ScaledDeployment:
 
     async def autoscaler(self, *metrics: MetricSpec, name: str = "h", **spec: Any) -> None:
         target = CrossVersionObjectReference(api_version="apps/v1", kind="Deployment", name="web")
-        given = {"min_replicas": 1, "max_replicas": 10, "scale_target_ref": target, **spec}
+        fields = {"min_replicas": 1, "max_replicas": 10, "scale_target_ref": target, **spec}
         obj = HorizontalPodAutoscaler(
             metadata=ObjectMeta(name=name, namespace="default"),
-            spec=HorizontalPodAutoscalerSpec(metrics=list(metrics), **given),
+            spec=HorizontalPodAutoscalerSpec(metrics=list(metrics), **fields),
         )
         await self.client.create(HORIZONTAL_POD_AUTOSCALERS, obj)
 

@@ -78,8 +78,8 @@ def metrics(**values: int) -> dict[str, PodMetric]:
 
 def utilization(current: int, pods: list[Pod], target: int, found: dict[str, PodMetric]) -> Proposal:
     grouped = group(pods, found, "cpu", READINESS)
-    wanted = UtilizationTarget(target, requests_of(pods, "", "cpu"))
-    return propose_for_pods(current, counted_metrics(found, grouped), wanted, USUAL, grouped)
+    utilization_target = UtilizationTarget(target, requests_of(pods, "", "cpu"))
+    return propose_for_pods(current, counted_metrics(found, grouped), utilization_target, USUAL, grouped)
 
 
 def test_usage_above_its_target_asks_for_more() -> None:

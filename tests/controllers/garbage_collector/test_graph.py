@@ -34,5 +34,5 @@ def test_dependents_that_block_are_those_whose_references_say_so(
         ]
         graph.put(CONFIG_MAPS, ObjectMeta(uid=uid, name=uid, namespace="n", owner_references=owners))
         for each in filter(None, map(graph.get, _UIDS)):
-            wanted = {uid for uid, dependent in each.dependents.items() if _blocks_deletion(each, dependent)}
-            assert each.blocking.keys() == wanted
+            expected = {uid for uid, dependent in each.dependents.items() if _blocks_deletion(each, dependent)}
+            assert each.blocking.keys() == expected

@@ -14,11 +14,11 @@ def test_a_port_is_found_by_its_name_and_protocol() -> None:
 
 
 def test_ports_of_sidecars_are_found_and_those_of_other_init_containers_are_not() -> None:
-    wanted = ServicePort(port=80, protocol="TCP", target_port="side")
+    service_port = ServicePort(port=80, protocol="TCP", target_port="side")
     ports = [ContainerPort(name="side", container_port=1, protocol="TCP")]
-    assert find_port(pod("a", init_containers=[Container(name="i", ports=ports)]), wanted) is None
+    assert find_port(pod("a", init_containers=[Container(name="i", ports=ports)]), service_port) is None
     sidecar = Container(name="i", ports=ports, restart_policy="Always")
-    assert find_port(pod("a", init_containers=[sidecar]), wanted) == 1
+    assert find_port(pod("a", init_containers=[sidecar]), service_port) == 1
 
 
 def test_ports_that_a_pod_does_not_have_are_left_out() -> None:

@@ -193,8 +193,8 @@ async def test_server_by_server(upgrade: Upgrade) -> None:
             if text.count(b"\n") == 2:
                 break
     assert [json.loads(line)["type"] for line in text.splitlines()] == ["MODIFIED", "MODIFIED"]
-    wanted = f"horizontalpodautoscalers.autoscaling as {V2}, which this one cannot read"
-    with pytest.raises(StorageFormatError, match=wanted):
+    message = f"horizontalpodautoscalers.autoscaling as {V2}, which this one cannot read"
+    with pytest.raises(StorageFormatError, match=message):
         await asyncio.wait_for(start_again_and_again(upgrade), 20)
     assert await upgrade.stored() == {"a": V2, "b": V2}
 

@@ -81,8 +81,8 @@ def test_a_body_of_four_mebibytes_is_413(server: ServerProcess) -> None:
     with others_are_served(server), memory_grows_at_most(server, 60), server.client() as client:
         status, answer = client.request("POST", CONFIGMAPS.decode(), body)
     assert status == 413
-    told = json.loads(answer)
-    assert (told["kind"], told["reason"]) == ("Status", "RequestEntityTooLarge")
+    document = json.loads(answer)
+    assert (document["kind"], document["reason"]) == ("Status", "RequestEntityTooLarge")
 
 
 @pytest.mark.slow

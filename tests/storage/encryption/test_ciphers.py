@@ -112,5 +112,5 @@ async def test_kube_apiserver_reads_what_is_stored_here(tmp_path: Path) -> None:
                 value = await opened(transformer, server.stored(theirs), theirs.encode())
                 ours = key_of(resource, "ours")
                 server.store(ours, transformer.seal(value.replace(b'"theirs"', b'"ours"'), ours.encode()))
-                found = json.loads(server.request("GET", f"/api/v1/namespaces/default/{resource}/ours"))
-                assert found["metadata"]["name"] == "ours"
+                document = json.loads(server.request("GET", f"/api/v1/namespaces/default/{resource}/ours"))
+                assert document["metadata"]["name"] == "ours"

@@ -68,8 +68,8 @@ async def test_what_a_member_wants_that_hangs_up_is_told_once(caplog: pytest.Log
     with pytest.raises(StorageUnavailable, match=r"unexpected EOF \(if it speaks TLS, its URL begins with https://\)"):
         await EtcdStorage.open([f"http://127.0.0.1:{port}"], start_seconds=0.6)
     member.close()
-    told = [each.message for each in caplog.records if "etcd does not answer" in each.message]
-    assert told == ["etcd does not answer, trying for 0.6 s: unexpected EOF"]
+    messages = [each.message for each in caplog.records if "etcd does not answer" in each.message]
+    assert messages == ["etcd does not answer, trying for 0.6 s: unexpected EOF"]
 
 
 def test_a_member_that_hangs_up_may_want_a_certificate() -> None:

@@ -85,13 +85,13 @@ async def test_a_long_history_is_replayed_in_parts_without_gap_or_repetition(
     for number in range(600):
         await house.storage.create(f"/pods/{number}", b"x" * 1000)
     await worker.wait_until(601)
-    told: list[int] = []
+    notified: list[int] = []
 
     def deliver(events: Sequence[Event]) -> None:
-        told.extend(event.revision for event in events)
+        notified.extend(event.revision for event in events)
 
     await worker.subscribe("/pods/", after_revision=1, deliver=deliver)
-    assert told == list(range(2, 602))
+    assert notified == list(range(2, 602))
 
 
 async def test_large_values_come_whole(house: House) -> None:

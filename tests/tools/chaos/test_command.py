@@ -26,9 +26,9 @@ def with_go() -> None:
 def test_nothing_is_broken_while_a_server_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--storage", "sqlite", "--seconds", "8", "--longest", "2", "--rest", "1", "--only", "kill-server"]
     assert main([*arguments, "--keep", str(tmp_path / "kept")]) == 0
-    told = capsys.readouterr().out
-    assert "kill -9 of server 0" in told
-    assert "all that was promised is so" in told
+    output = capsys.readouterr().out
+    assert "kill -9 of server 0" in output
+    assert "all that was promised is so" in output
     assert main(["--judge", str(tmp_path / "kept" / "history.jsonl")]) == 0
 
 

@@ -37,12 +37,12 @@ for line in sys.stdin:
 
 
 async def test_what_needs_a_majority_is_alone() -> None:
-    told: list[str] = []
+    notified: list[str] = []
     enough = asyncio.Event()
 
     def note(text: str) -> None:
-        told.append(text)
-        if len(told) == 200:
+        notified.append(text)
+        if len(notified) == 200:
             enough.set()
 
     makers = {
@@ -54,8 +54,8 @@ async def test_what_needs_a_majority_is_alone() -> None:
     await enough.wait()
     playing.cancel()
     await asyncio.gather(playing, return_exceptions=True)
-    assert any(" and " in each for each in told)
-    assert {each.partition(",")[0] for each in told if "alone" in each} == {"alone"}
+    assert any(" and " in each for each in notified)
+    assert {each.partition(",")[0] for each in notified if "alone" in each} == {"alone"}
 
 
 async def test_pulses_end_off() -> None:

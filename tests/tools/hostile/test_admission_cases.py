@@ -66,5 +66,5 @@ def test_every_document_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["ok", "warnings", "denial", "causes", "operations", "copies", "values", "long-path"])
 def test_the_peer_answers_reviews(name: str) -> None:
     peers.peer().size = SIZE
-    found = json.loads(_asked(f"/{name}/more?timeout=5s", {"request": {"uid": "u"}}))
-    assert found["response"]["uid"] == "u"
+    document = json.loads(_asked(f"/{name}/more?timeout=5s", {"request": {"uid": "u"}}))
+    assert document["response"]["uid"] == "u"

@@ -138,13 +138,13 @@ def test_the_command_tells_where_they_are_and_ends_them() -> None:
     command = [sys.executable, "-m", "tools.one_etcd", "steersman,steersman", "--flag=--authorization-mode=RBAC"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told: dict[str, Any] = json.loads(process.stdout.readline())
+        document: dict[str, Any] = json.loads(process.stdout.readline())
         try:
-            for url in (told["url"], *told["urls"]):
-                client = Client(url, told["ca"], TOKEN)
+            for url in (document["url"], *document["urls"]):
+                client = Client(url, document["ca"], TOKEN)
                 assert client.ask("GET", "/api/v1/namespaces/default").code == 200
                 client.close()
-            assert len(set(told["urls"])) == 2
+            assert len(set(document["urls"])) == 2
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0

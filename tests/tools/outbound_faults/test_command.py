@@ -28,6 +28,6 @@ async def test_servers_that_fail_leave_nothing_behind(
     monkeypatch.setattr(command, "_SPARE_BYTES", 256 << 20)  # after so little memory still finds its level
     files = ensure_certificates(tmp_path, ["127.0.0.1"])
     assert not await command.run(60 * len(FAULTS), 30, files)
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for each in ("good-one 201: 30", "good-two 201: 30", "hang-two 500: 30", "calls of webhooks: after", "good 200: "):
-        assert each in told
+        assert each in output

@@ -35,7 +35,7 @@ async def test_informers_know_what_is_there_though_the_server_is_killed(
     server.start()
     run = soak.Soak([soak.endpoint_of(server)], informers=20, rate=60, kills=6, seed=3)
     await soak.run_with_restarts(run, 15, [server], 6, random.Random(3))
-    wanted = {
+    expected = {
         "events",
         "lists",
         "watch-lists",
@@ -47,7 +47,7 @@ async def test_informers_know_what_is_there_though_the_server_is_killed(
         "pages",
         "writes that informers were told of",
     }
-    assert not wanted - (+run.counts).keys()
+    assert not expected - (+run.counts).keys()
     assert server.stop() == 0
 
 
@@ -61,7 +61,7 @@ async def test_informers_that_go_from_server_to_server_know_what_is_there(
     try:
         run = soak.Soak(soak.endpoints_of(several), informers=20, rate=40, kills=6, seed=4)
         await soak.run_with_restarts(run, 20, several.servers, 8, random.Random(4))
-        wanted = {
+        expected = {
             "events",
             "lists",
             "watch-lists",
@@ -71,7 +71,7 @@ async def test_informers_that_go_from_server_to_server_know_what_is_there(
             "lists of exactly one version",
             "writes that informers were told of",
         }
-        assert not wanted - (+run.counts).keys()
+        assert not expected - (+run.counts).keys()
     finally:
         await asyncio.to_thread(several.__exit__)
 

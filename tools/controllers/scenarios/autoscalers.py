@@ -42,14 +42,14 @@ def target(world: World, replicas: int = 2, *, kind: str = "ReplicaSet", **reque
 def hpa(world: World, *metrics: Plain, name: str = "h", kind: str = "ReplicaSet", **spec: Any) -> None:
     """Scales what `target` makes."""
     version = "v1" if kind == "ReplicationController" else "apps/v1"
-    given = {
+    fields = {
         "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": "t"},
         "minReplicas": 1,
         "maxReplicas": 10,
         "metrics": list(metrics),
         **spec,
     }
-    world.create_from("autoscaling/v2", "HorizontalPodAutoscaler", name, given)
+    world.create_from("autoscaling/v2", "HorizontalPodAutoscaler", name, fields)
 
 
 def resource(percentage: int, name: str = "cpu") -> Plain:

@@ -54,11 +54,11 @@ def strangers(world: World) -> None:
 
 
 def join_token(world: World, name: str, seconds: float | None = None, **data: str) -> None:
-    given = {"token-id": name, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", **data}
+    fields = {"token-id": name, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", **data}
     if seconds is not None:
-        given["expiration"] = datetime.fromtimestamp(time.time() + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        fields["expiration"] = datetime.fromtimestamp(time.time() + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"name": f"bootstrap-token-{name}", "namespace": "kube-system"}
-    world.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": JOIN, "stringData": given})
+    world.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": JOIN, "stringData": fields})
 
 
 def joined(world: World) -> None:

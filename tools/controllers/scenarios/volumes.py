@@ -15,20 +15,20 @@ def volume(world: World, name: str, size: str = "1Gi", **spec: Any) -> str:
     """Makes a volume of a local path, unless the spec says another source; its name."""
     sources = {"hostPath", "nfs", "csi", "local"}
     source = {} if sources & spec.keys() else {"hostPath": {"path": "/data"}}
-    given = {"persistentVolumeReclaimPolicy": "Retain", **_MINE, "capacity": {"storage": size}, **source}
+    fields = {"persistentVolumeReclaimPolicy": "Retain", **_MINE, "capacity": {"storage": size}, **source}
     labels = spec.pop("labels", {})
     metadata = {"name": f"{world.name}-{name}", "labels": labels, "annotations": spec.pop("annotations", {})}
-    world.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": {**given, **spec}})
+    world.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": {**fields, **spec}})
     return str(metadata["name"])
 
 
 def claim(world: World, name: str = "a", size: str = "1Gi", **spec: Any) -> None:
     """Makes a claim without a class, unless the spec names one."""
     annotations = spec.pop("annotations", {})
-    given = {"storageClassName": "", **_MINE, "resources": {"requests": {"storage": size}}, **spec}
-    if given["storageClassName"] is None:
-        del given["storageClassName"]
-    world.create_from("v1", "PersistentVolumeClaim", name, given, annotations=annotations)
+    fields = {"storageClassName": "", **_MINE, "resources": {"requests": {"storage": size}}, **spec}
+    if fields["storageClassName"] is None:
+        del fields["storageClassName"]
+    world.create_from("v1", "PersistentVolumeClaim", name, fields, annotations=annotations)
 
 
 def storage_class(world: World, provisioner: str = "example.com/p", **more: Any) -> str:

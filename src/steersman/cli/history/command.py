@@ -52,7 +52,7 @@ def history(
     target = Target(kubeconfig, context, data_dir)
     namespace = "" if all_namespaces else namespace or endpoint_of(target).namespace or "default"
 
-    async def work(client: Client) -> list[str]:
+    async def work(client: Client) -> list[str | bytes]:
         from steersman.cli.history.sources import source_of
         from steersman.client.discovery import preferred_resources
         from steersman.explain.kind_names import find_resource
@@ -94,14 +94,15 @@ def run_on_history(target: Target, work: Any) -> Any:
         fail(printable(error.args[0]))
 
 
-def _document(data: bytes, output: str) -> str:
+def _document(data: bytes, output: str) -> bytes:
+    """Return JSON as text of the output, still encoded: it may have hundreds of MiB."""
     from steersman.machinery.codec.serializer import pretty
     from steersman.machinery.codec.yaml import from_json
 
-    return (pretty(data) if output == "json" else from_json(data)).decode().rstrip("\n")
+    return (pretty(data) if output == "json" else from_json(data)).rstrip(b"\n")
 
 
-def _shown(entries: list[Entry], output: str, *, diff: bool, named: bool) -> Iterator[str]:
+def _shown(entries: list[Entry], output: str, *, diff: bool, named: bool) -> Iterator[str | bytes]:
     from steersman.cli.history.lines import table
     from steersman.machinery.codec.serializer import encode_in_order
 

@@ -115,6 +115,7 @@ def complete(objects: Iterable[DumpObject], namespaced: Mapping[tuple[str, str],
     _add_nodes(done)
     _forget_missing_owners(done, namespaced)
     for each in done.of_kind("", "Node"):
+        _parts(each)
         each.change(_simulated)
     for each in done.of_kind("", "Pod"):
         _keep_failing(each)

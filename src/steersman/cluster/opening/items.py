@@ -28,6 +28,7 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str | None = None
     creation_timestamp: str | None = None
     owner_references: list[Owner] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class _Object(msgspec.Struct, frozen=True):

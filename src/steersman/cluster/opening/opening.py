@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import NamedTuple
 
 from steersman.cluster.configuration import PODS, Configuration, ConfigurationError
 from steersman.cluster.opening.addresses import pod_range_for, service_range_of
+from steersman.cluster.opening.etcd_snapshot import is_etcd_snapshot, read_etcd_snapshot
 from steersman.cluster.opening.note import Note, read_note
 from steersman.cluster.opening.part import parts_with
 from steersman.controlplane.control_plane import PARTS
 from steersman.controlplane.data_folder import file_of
 from steersman.controlplane.options import Options
 from steersman.dumps.errors import DumpError
-from steersman.dumps.reading import read_dump
+from steersman.dumps.reading import Dump, read_dump
 from steersman.work.parts import Part
 
 
@@ -32,7 +34,7 @@ class Prepared(NamedTuple):
 def prepare(options: Options, configuration: Configuration) -> Prepared:
     """Return what a cluster is started with. Raises ConfigurationError."""
     notes: list[str] = []
-    if configuration.dump is None:
+    if configuration.dump is None and configuration.begins_with is None:
         note = read_note(options.data_dir) if file_of(options) is not None else None
         if note is None:
             return Prepared(options, configuration, PARTS, notes)
@@ -42,12 +44,23 @@ def prepare(options: Options, configuration: Configuration) -> Prepared:
                 "and open it again"
             )
         return Prepared(*_as_noted(options, configuration, note), PARTS, notes)
-    try:
-        dump = read_dump(configuration.dump)
-    except DumpError as error:
-        raise ConfigurationError(str(error)) from None
+    dump = configuration.begins_with
+    if dump is None:
+        assert configuration.dump is not None
+        try:
+            dump = _read(configuration.dump, notes)
+        except DumpError as error:
+            raise ConfigurationError(str(error)) from None
+    configuration = replace(configuration, begins_with=None)  # it is large
     note = Note(service_range=service_range_of(dump.objects), pod_range=str(pod_range_for(dump.objects)))
     return Prepared(*_as_noted(options, configuration, note), parts_with(dump, note, notes), notes)
+
+
+def _read(path: Path, notes: list[str]) -> Dump:
+    """Return the objects of a dump or of a snapshot of etcd. Raises DumpError."""
+    if is_etcd_snapshot(path):
+        return read_etcd_snapshot(path, notes)
+    return read_dump(path)
 
 
 def _as_noted(options: Options, configuration: Configuration, note: Note) -> tuple[Options, Configuration]:

@@ -48,7 +48,10 @@ def pause(failures: int) -> float:
 
 
 class Owner:
-    """The owner: `await start()`, then `await stop()`. Raises the errors of a control plane."""
+    """Process that has the storage and the port, and starts and replaces workers.
+
+    `start` raises the errors of a control plane; `stop` ends the workers, then the storage.
+    """
 
     def __init__(self, options: Options) -> None:
         self.options = options

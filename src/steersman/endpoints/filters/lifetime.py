@@ -199,7 +199,7 @@ class _Limit:
 
 
 class _Resumed:
-    """An awaitable that continues another one which has been stepped to its first wait.
+    """Awaitable that continues another awaitable, which has run to its first wait.
 
     The future that it waits for is kept in a list, and removed from the list during the wait: a failed future refers to
     its error, and the error to this frame. If the frame referred to the future, the cycle would need the garbage

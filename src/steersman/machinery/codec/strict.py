@@ -114,12 +114,13 @@ def decode_object(
         if not (is_peeked or is_ours):
             _check_depth(data)
         give_way()
-        obj = _decode_at_once(cls, data, as_sent=as_sent)
+        text = compact(data) if cls is not dict and _is_to_be_compacted(data, as_sent=as_sent) else data
+        obj = _decode_plain_object(data) if cls is dict else decoder(cls).decode(text)
         give_way()
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
     else:
-        if is_ours or media == "yaml" or _is_as_we_write(data, obj) or has_unique_members(data):
+        if is_ours or media == "yaml" or _is_as_we_write(data, obj) or has_unique_members(text):
             return Decoded(obj, warnings)
     slow = _decode_slowly(cls, data, want_strict=want_strict)
     return Decoded(slow.obj, warnings + slow.warnings)
@@ -134,16 +135,6 @@ _BACKSLASH: Final = ord("\\")
 def _is_as_we_write(data: bytes, obj: Any) -> bool:
     """Return True if it says what it says once, in our order, which is that of Go's clients: kind first."""
     return data.startswith(_KIND) and encode(obj) == data
-
-
-def _decode_at_once(cls: type[Any], data: bytes, *, as_sent: bool) -> Any:
-    """Decode a correct document.
-
-    Raises DecodeError, msgspec.MsgspecError, UnicodeDecodeError.
-    """
-    if cls is dict:
-        return _decode_plain_object(data)
-    return decoder(cls).decode(compact(data) if _is_to_be_compacted(data, as_sent=as_sent) else data)
 
 
 def _check_depth(data: bytes) -> None:

@@ -141,8 +141,9 @@ class FieldManager:
     _of_specs: BoundedCache[tuple[Outline, bytes], msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=result_cache, compare=False
     )
-    """A cache of the FieldsV1 by the outline of all but the spec and the text of the spec, which is made faster than an
-    outline."""
+    """A cache of the FieldsV1 of new objects by the outline of all but the spec, and the text of the spec: a text is made
+    faster than an outline.
+    """
     _update_cache: UpdateCache = field(init=False, default_factory=UpdateCache, compare=False)
 
     def __post_init__(self) -> None:

@@ -224,7 +224,7 @@ def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:
 
 
 def is_dns1123_label(value: str) -> list[str]:
-    """Check a label of a DNS name (RFC 1123), in lower case."""
+    """Return the errors of a label of a DNS name (RFC 1123), in lower case; none if valid."""
     if _is_usual_label(value):
         return []
     errors = [max_length_error(DNS1123_LABEL_MAX_LENGTH)] if byte_length(value) > DNS1123_LABEL_MAX_LENGTH else []
@@ -234,19 +234,19 @@ def is_dns1123_label(value: str) -> list[str]:
 
 
 def is_dns1123_subdomain(value: str) -> list[str]:
-    """Check a DNS name (RFC 1123), in lower case."""
+    """Return the errors of a DNS name (RFC 1123), in lower case; none if valid."""
     if _is_usual_subdomain(value):
         return []
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain, _SUBDOMAIN_ERROR)
 
 
 def is_long_name(value: str) -> list[str]:
-    """Check a DNS name, with the messages of declarative validation (`k8s-long-name`)."""
+    """Return the errors of a DNS name, with the messages of declarative validation (`k8s-long-name`); none if valid."""
     return _long_name(value, _SUBDOMAIN_ERROR)
 
 
 def is_long_name_caseless(value: str) -> list[str]:
-    """Check a DNS name in letters of any case (`k8s-long-name-caseless`)."""
+    """Return the errors of a DNS name in letters of any case (`k8s-long-name-caseless`); none if valid."""
     return _long_name(to_lower(value), _CASELESS_SUBDOMAIN_ERROR)
 
 
@@ -257,17 +257,17 @@ def _long_name(value: str, error: str) -> list[str]:
 
 
 def is_dns1123_subdomain_with_underscore(value: str) -> list[str]:
-    """Check a DNS name whose labels may have underscores, as those of SRV records."""
+    """Return the errors of a DNS name whose labels may have underscores, as those of SRV records; none if valid."""
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain_underscore, _SUBDOMAIN_UNDERSCORE_ERROR)
 
 
 def is_wildcard_dns1123_subdomain(value: str) -> list[str]:
-    """Check a DNS name that starts with `*.` (RFC 1034 section 4.3.3)."""
+    """Return the errors of a DNS name that starts with `*.` (RFC 1034 section 4.3.3); none if valid."""
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_wildcard_subdomain, _WILDCARD_ERROR)
 
 
 def is_dns1035_label(value: str) -> list[str]:
-    """Check a label of a DNS name (RFC 1035), which starts with a letter."""
+    """Return the errors of a label of a DNS name (RFC 1035), which starts with a letter; none if valid."""
     return _checked(value, DNS1035_LABEL_MAX_LENGTH, _is_1035_label, _1035_LABEL_ERROR)
 
 
@@ -278,7 +278,7 @@ _known_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
 
 
 def is_qualified_name(value: str) -> list[str]:
-    """Check a label or annotation key: a name, optionally after a DNS subdomain and a slash."""
+    """Return the errors of a label or annotation key: a name, optionally after a DNS subdomain and a slash."""
     if value in _known_keys or _known_keys.has(value):
         return []
     errors = [] if _is_usual_name(value) else _qualified_name_errors(value)
@@ -328,7 +328,7 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 
 def is_valid_label_value(value: str) -> list[str]:
-    """Check the value of a label."""
+    """Return the errors of the value of a label; none if valid."""
     if not value or _is_usual_name(value):
         return []
     too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
@@ -339,32 +339,32 @@ def is_valid_label_value(value: str) -> list[str]:
 
 
 def is_c_identifier(value: str) -> list[str]:
-    """Check a C identifier."""
+    """Return the errors of a C identifier; none if valid."""
     return [] if _is_c_identifier(value) else [_C_IDENTIFIER_ERROR]
 
 
 def is_in_range(value: int, low: int, high: int) -> list[str]:
-    """Check a number from `low` to `high`, both included."""
+    """Return the errors of a number from `low` to `high`, both included; none if valid."""
     return [] if low <= value <= high else [inclusive_range_error(low, high)]
 
 
 def is_valid_port_num(port: int) -> list[str]:
-    """Check a port number, from 1 on."""
+    """Return the errors of a port number, from 1 on; none if valid."""
     return [] if 1 <= port <= 65535 else is_in_range(port, 1, 65535)
 
 
 def is_valid_user_id(uid: int) -> list[str]:
-    """Check a Unix user id."""
+    """Return the errors of a Unix user id; none if valid."""
     return is_in_range(uid, 0, LARGEST_ID)
 
 
 def is_valid_group_id(gid: int) -> list[str]:
-    """Check a Unix group id."""
+    """Return the errors of a Unix group id; none if valid."""
     return is_in_range(gid, 0, LARGEST_ID)
 
 
 def is_valid_port_name(value: str) -> list[str]:
-    """Check a service name (RFC 6335), in lower case."""
+    """Return the errors of a service name (RFC 6335), in lower case; none if valid."""
     if _is_usual_port_name(value):
         return []
     errors = [max_length_error(PORT_NAME_MAX_LENGTH)] if byte_length(value) > PORT_NAME_MAX_LENGTH else []
@@ -380,22 +380,22 @@ def is_valid_port_name(value: str) -> list[str]:
 
 
 def is_valid_port_number_or_name(port: int | str) -> list[str]:
-    """Check a port given as a number or as a name."""
+    """Return the errors of a port given as a number or as a name; none if valid."""
     return is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
 
 
 def is_valid_percent(value: str) -> list[str]:
-    """Check a percentage such as `25%`."""
+    """Return the errors of a percentage such as `25%`; none if valid."""
     return [] if _is_percent(value) else [_PERCENT_ERROR]
 
 
 def is_http_header_name(value: str) -> list[str]:
-    """Check the name of an HTTP header, by stricter rules than RFC 7230."""
+    """Return the errors of the name of an HTTP header, by stricter rules than RFC 7230; none if valid."""
     return [] if _is_http_header_name(value) else [_HTTP_HEADER_NAME_ERROR]
 
 
 def is_relaxed_env_var_name(value: str) -> list[str]:
-    """Check the name of an environment variable: printable ASCII without `=`; the rule for containers' `env`."""
+    """Return the errors of the name of an environment variable in `env`, which is printable ASCII without `=`."""
     if is_usual_env_var_name(value):
         return []
     errors = [] if value else [f"environment variable name {EMPTY_ERROR}"]
@@ -422,7 +422,7 @@ def are_usual_config_map_keys(keys: Collection[str]) -> bool:
 
 
 def is_config_map_key(value: str) -> list[str]:
-    """Check a key in the data of a ConfigMap or Secret, which may become a file's name."""
+    """Return the errors of a key in the data of a ConfigMap or Secret, which may become a file's name; none if valid."""
     if is_usual_config_map_key(value):
         return []
     errors = _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_config_map_key, _CONFIG_MAP_KEY_ERROR)
@@ -436,12 +436,12 @@ def _parent_directory_errors(value: str) -> list[str]:
 
 
 def is_path_segment_name(value: str) -> list[str]:
-    """Check a name that can be one segment of a URL's path."""
+    """Return the errors of a name that can be one segment of a URL's path; none if valid."""
     return [f"may not be '{value}'"] if value in (".", "..") else is_path_segment_prefix(value)
 
 
 def is_path_segment_prefix(value: str) -> list[str]:
-    """Check the beginning of a path segment name."""
+    """Return the errors of the beginning of a path segment name; none if valid."""
     if "/" not in value and "%" not in value:
         return []
     return [f"may not contain '{illegal}'" for illegal in "/%" if illegal in value]

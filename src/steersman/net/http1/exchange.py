@@ -102,7 +102,7 @@ def _shown(name: str) -> str:
 
 
 class Carrier(outgoing.Carrier, Protocol):
-    """The connection, as its exchange uses it."""
+    """Connection of an exchange: the methods that the exchange calls."""
 
     def hold(self, exchange: Http1Exchange) -> None:
         """Hold an answer back until the rest of a chunked body has arrived, is too long, or takes too long."""

@@ -380,7 +380,8 @@ class Http2Connection(Http2Output):
                 lambda size: self._consumed(stream, size), lambda: self._open_window(stream), head.content_length
             )
             stream.recv = ReceiveWindow(min(limits.first_window, limits.stream_window), limits.stream_window // 2)
-            stream.wants_continue = lower(head.headers.get("expect", "")) == "100-continue"
+            expected = head.headers.get("expect")
+            stream.wants_continue = expected is not None and lower(expected) == "100-continue"
         headers = Headers(head.headers)
         headers.sent = head.headers.sent
         stream.request = Request(

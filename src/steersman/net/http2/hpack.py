@@ -82,14 +82,15 @@ def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:
 def string(text: str) -> bytes:
     """Return a string literal (section 5.2) without Huffman coding."""
     raw = text.encode()
-    return integer(len(raw), 7) + raw
+    size = len(raw)
+    return (bytes((size,)) if size < 0x7F else integer(size, 7)) + raw
 
 
 def field(name: str, value: str) -> bytes:
     """Return a literal field without indexing (section 6.2.2)."""
     if (index := _STATIC_NAMES.get(name)) is not None:
         return integer(index, 4) + string(value)
-    return b"\x00" + string(name) + string(value)
+    return b"\x00%b%b" % (string(name), string(value))
 
 
 def status(code: int) -> bytes:

@@ -12,7 +12,18 @@ from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.flood import FEW, FrameBudget
 from steersman.net.http2.flow_control import ReceiveWindow
-from steersman.net.http2.frames import ConnectionFault, ErrorCode, Setting, StreamFault
+from steersman.net.http2.frames import (
+    CONTINUATION,
+    DEFAULT_FRAME_SIZE,
+    HEADER_LENGTH,
+    MAX_WINDOW,
+    SETTINGS,
+    ConnectionFault,
+    ErrorCode,
+    Setting,
+    StreamFault,
+    unpack_head,
+)
 
 _DEFAULT_TABLE: Final = 4096
 _MOST_SETTINGS: Final = 100
@@ -151,23 +162,23 @@ class Receiving(Generic[S]):
         """Process the frames in `data` from `at` on; incomplete input is stored. Raises ConnectionFault."""
         end = len(data)
         handlers = self._ON_FRAME
-        while end - at >= frames.HEADER_LENGTH:
-            head, flags, stream_id = frames.unpack_head(data, at)
+        while end - at >= HEADER_LENGTH:
+            head, flags, stream_id = unpack_head(data, at)
             length, kind = head >> 8, head & 0xFF
-            if length > frames.DEFAULT_FRAME_SIZE:
+            if length > DEFAULT_FRAME_SIZE:
                 raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "frame too large")
-            start = at + frames.HEADER_LENGTH
+            start = at + HEADER_LENGTH
             following = start + length
             if following > end:
                 break
             at = following
-            if self._block is not None and kind != frames.CONTINUATION:
+            if self._block is not None and kind != CONTINUATION:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected CONTINUATION")
-            if not self._settings_seen and kind != frames.SETTINGS:
+            if not self._settings_seen and kind != SETTINGS:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected SETTINGS")
             if kind < len(handlers):
                 try:
-                    handlers[kind](self, flags, stream_id & frames.MAX_WINDOW, data[start:following])
+                    handlers[kind](self, flags, stream_id & MAX_WINDOW, data[start:following])
                 except StreamFault as fault:
                     self.fail_stream(fault)
             else:
@@ -183,7 +194,7 @@ class Receiving(Generic[S]):
         if size > self.recv.left:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "connection window exceeded")
         self.recv.left -= size
-        data = frames.unpadded(flags, payload)
+        data = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
         ends = bool(flags & frames.END_STREAM)
         stream = self.streams.get(stream_id)
         if stream is None or stream.remote_closed:

@@ -343,7 +343,7 @@ def _base64(world: World, words: list[str]) -> Execution:
 
 
 def _timeout(world: World, words: list[str]) -> Execution:
-    """`timeout SECONDS sleep N`; the duration of other commands is not known."""
+    """Run `timeout SECONDS sleep N`. Any other command counts as a missing program, as its duration is not known."""
     rest = [each for each in words if not each.startswith("-")]
     limit, taken = seconds_of(rest[:1]), seconds_of(rest[2:]) if rest[1:2] == ["sleep"] else None
     if limit is None or taken is None:

@@ -178,7 +178,7 @@ class Topology:
 
     @property
     def is_trivial(self) -> bool:
-        """True if the demand does not depend on the positions of other pods."""
+        """True if the demand does not depend on the nodes of other pods."""
         return not self.tallies and not self._soft
 
     def describe(self, info: NodeInfo) -> Description:

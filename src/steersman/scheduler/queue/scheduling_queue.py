@@ -262,7 +262,7 @@ class SchedulingQueue:
         self._wake()
 
     def _gate(self, queued: QueuedPod) -> bool:
-        """Return True if a pod must not be tried now, after recording the plugin that gates it."""
+        """Record the plugin that gates a pod, if any. Return True if there is one, so that the pod must not be tried now."""
         gate = SCHEDULING_GATES if queued.pod.spec.scheduling_gates else self._gate_of(queued.pod)
         queued.gating_plugin = gate
         if gate and gate not in queued.plugins:

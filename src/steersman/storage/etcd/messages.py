@@ -264,6 +264,11 @@ _HEADER: Final = re.compile(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NU
 """The start of a ResponseHeader: cluster and member IDs, which are large numbers and not needed, then the revision."""
 
 
+def read_key_value(data: bytes) -> Stored:
+    """Return a KeyValue. Raises MessageError."""
+    return _stored(data, 0, len(data))
+
+
 def _revision(data: bytes, at: int, end: int) -> int:
     """Return the revision of a ResponseHeader."""
     if not end:

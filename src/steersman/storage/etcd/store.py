@@ -459,7 +459,7 @@ class EtcdStorage(WritingStorage):
                         write.received.set_result(event)
 
     def _is_of_others(self, change: Change, event: Event) -> bool:
-        """Return True for a write by others. An expired lease does not count as one."""
+        """Return True if another server or program wrote the key. An end by an expired lease is no write."""
         if event.key in self._writes:
             return False
         if change.deleted:

@@ -178,7 +178,7 @@ def page(number: int, revision: int, count: int, *, more: bool) -> bytes:
 
 
 def read_page(body: bytes) -> tuple[int, bool, int]:
-    """Return the revision, whether more items follow, and the count."""
+    """Return the revision, True if more items follow, and the count of all items."""
     revision, more, count = _PAGE.unpack_from(body)
     return revision, bool(more), count
 

@@ -126,12 +126,11 @@ class Log:
         statement = self._inserts.get(form)
         if statement is None:
             self._inserts[form] = statement = insertion(len(rows), with_records=records is not None)
-        if records is None:
-            columns: list[object] = [column for row in rows for column in with_checksum(row)]
-        else:
-            columns = [
-                column for row, record in zip(rows, records, strict=True) for column in (*with_checksum(row), record)
-            ]
+        columns: list[object] = []
+        for number, row in enumerate(rows):
+            columns += with_checksum(row)
+            if records is not None:
+                columns.append(records[number])
         self.connection.execute(statement, columns)
 
     def rollback(self) -> None:
@@ -350,8 +349,7 @@ def insertion(count: int, *, with_records: bool = False) -> str:
 
 def with_checksum(row: Row) -> tuple[int, str, bytes | None, int, int, int, int]:
     """Return the row with its checksum, as it is inserted."""
-    revision, key, value, created, replaced, expires = row
-    return (*row, row_checksum(revision, key.encode(), value, created, replaced, expires))
+    return (*row, row_checksum(row[0], row[1].encode(), *row[2:]))
 
 
 def check_row(row: tuple[int, str, bytes | None, int, int, int, int | None]) -> None:

@@ -133,7 +133,7 @@ def _write(message: Message, members: tuple[Any, ...]) -> bytes:
 
 
 def _rare(writer: Writer, value: Any) -> bytes:
-    """Return a field of a rare kind, with its key before each value."""
+    """Return a field of a rarely used type, with its key before each value."""
     _, _, kind, key, _, element = writer
     if kind == LIST:
         return b"".join([key + delimited(_body(element.kind, element.element, item)) for item in value])

@@ -83,6 +83,10 @@ class PodStrategy(Strategy[core.Pod, Services]):
         super().prepare_for_update(ctx, new, old)
 
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
+        # A pod that is valid as a new one is valid as an update, too, whatever the old pod has.
+        strict = pod_options(None, is_pod=True, allow_privileged=self.allow_privileged)
+        if next(validate_pod_update(new, old, strict), None) is None:
+            return iter(())
         return validate_pod_update(new, old, self._update_options(old))
 
     def _update_options(self, old: core.Pod) -> PodValidationOptions:

@@ -35,7 +35,10 @@ _NO_PADDING: Final = "must not have leading or trailing whitespace"
 
 def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """Validate an update by a user. The store validates the metadata."""
-    yield from validate_pod(new, options)
+    is_valid = True
+    for error in validate_pod(new, options):
+        is_valid = False
+        yield error
     if new.metadata.annotations or old.metadata.annotations:
         yield from validate_annotation_update(new, old, options)
     before, after = old.spec, new.spec
@@ -53,7 +56,8 @@ def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOpti
         yield from deadline
         if refused:
             return
-    yield from _validate_tolerations(after.tolerations, before.tolerations, options)
+    if not is_valid or after.tolerations != before.tolerations:  # the tolerations of a valid pod are valid
+        yield from _validate_tolerations(after.tolerations, before.tolerations, options)
     if after.scheduling_gates:
         yield from _validate_gates(after.scheduling_gates, before.scheduling_gates)
     if after != before:

@@ -85,7 +85,7 @@ def validate_app_armor_profile(profile: core.AppArmorProfile | None, path: Path)
 def validate_profile_annotations(
     annotations: Mapping[str, str], spec: core.PodSpec, path: Path
 ) -> Iterator[FieldError]:
-    """Validate the annotations by themselves."""
+    """Yield errors of the seccomp and AppArmor annotations: unknown profiles, and names of no container."""
     if not has_profiles(annotations):
         return
     if SECCOMP_POD in annotations:

@@ -1,0 +1,192 @@
+"""Recording of a running cluster: follows the changes of all its objects into a file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client, decoded
+from steersman.client.transport import Unreachable
+from steersman.dumps.importing import PAGE_DECODER, empty_values, resources_of
+from steersman.dumps.recordings import Type, change_line
+from steersman.machinery.codec.serializer import decode_plain, encode
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values.times import unix_now
+from steersman.work.backoff import Backoff
+from steersman.work.periodic import Periodic
+
+logger = logging.getLogger(__name__)
+
+_PAGE: Final = 500
+_NOT_RECORDED: Final = frozenset({"events", "leases.coordination.k8s.io", "endpoints"})
+"""Resources that only say that others work, or repeat others."""
+_NEW_KINDS: Final = 30.0
+"""Seconds between two looks for kinds that were defined meanwhile."""
+_SYNC: Final = 1.0
+"""Seconds between two writes to the disk."""
+_BACKOFF: Final = Backoff(1.0, 60.0)
+_GONE: Final = 410
+_DENIED: Final = frozenset({401, 403, 404, 405})
+
+_Key = tuple[str, str]
+
+
+class Full(Exception):
+    """The end of a recording that has reached its size."""
+
+
+class Recorder:
+    """Writes the changes of a cluster to a file: `await run()` until it is cancelled or full.
+
+    Without `secrets` the values of Secrets are empty. A change of nothing but heartbeats is left out.
+    """
+
+    def __init__(self, client: Client, descriptor: int, *, secrets: bool, most_bytes: int) -> None:
+        self._client = client
+        self._file = descriptor
+        self._secrets = secrets
+        self._left = most_bytes - os.fstat(descriptor).st_size
+        self._states: dict[str, dict[_Key, bytes]] = {}
+        """Digest of the last recorded state of each object, by resource."""
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.changes = 0
+        """Number of recorded changes."""
+        self.denied: list[str] = []
+        """Resources that may not be watched."""
+
+    async def run(self) -> None:
+        """Record until cancelled. Raises Full, and StatusError or Unreachable if the cluster cannot be read at first."""
+        failed = (StatusError, Unreachable, OSError)
+        kinds = Periodic("following of new kinds", self._follow_new_kinds, _NEW_KINDS, expected=failed)
+        sync = Periodic("writing to the disk", self._sync, _SYNC, expected=failed)
+        try:
+            await self._follow_new_kinds()
+            kinds.start()
+            sync.start()
+            await self._ended
+        finally:
+            await kinds.stop()
+            await sync.stop()
+            for each in self._following.values():
+                each.cancel()
+            await asyncio.gather(*self._following.values(), return_exceptions=True)
+            os.fsync(self._file)
+
+    async def _follow_new_kinds(self) -> None:
+        for each in await resources_of(self._client):
+            name = str(each.resource.group_resource)
+            if name in _NOT_RECORDED or name in self._following or "watch" not in each.verbs:
+                continue
+            found = each.resource
+            plain = APIResource(found.group, found.version, found.plural, found.kind, dict, found.namespaced)
+            self._following[name] = asyncio.create_task(self._follow(name, plain))
+
+    async def _sync(self) -> None:
+        await asyncio.to_thread(os.fsync, self._file)
+
+    async def _follow(self, name: str, resource: APIResource[dict[str, Any]]) -> None:
+        """Record one resource: list it, watch it, and begin again when the watch cannot go on."""
+        failures, since = 0, ""
+        while True:
+            try:
+                if not since:
+                    since = await self._list(name, resource)
+                async with self._client.watch(resource, resource_version=since) as batches:
+                    async for batch in batches:
+                        failures = 0
+                        for event in batch:
+                            since = event.object["metadata"]["resourceVersion"]
+                            if event.type != "BOOKMARK":
+                                self._record(name, event.type, event.object)  # type: ignore[arg-type]
+            except Full as error:
+                if not self._ended.done():
+                    self._ended.set_exception(error)
+                return
+            except StatusError as error:
+                if error.code in _DENIED:
+                    self.denied.append(name)
+                    logger.warning("%s is not recorded: %s", name, error)
+                    return
+                since = "" if error.code == _GONE else since
+                logger.warning("%s: %s", name, error)
+            except Unreachable as error:
+                logger.warning("%s: %s", name, error)
+            except (KeyError, TypeError) as error:
+                since = ""
+                logger.warning("%s: the server sends no object: %r", name, error)
+            await asyncio.sleep(_BACKOFF.wait(failures))
+            failures += 1
+
+    async def _list(self, name: str, resource: APIResource[dict[str, Any]]) -> str:
+        """Record what differs from the last known state, and return the revision of the list."""
+        known = self._states.get(name)
+        seen: set[_Key] = set()
+        token = ""
+        while True:
+            query = {"limit": str(_PAGE), **({"continue": token} if token else {})}
+            data = await self._client.request("GET", f"{resource.path()}?{urlencode(query)}")
+            page = await decoded(PAGE_DECODER.decode, data)
+            for raw in page.items or ():
+                obj = {"kind": resource.kind, "apiVersion": resource.api_version, **decode_plain(bytes(raw))}
+                seen.add(_key(obj))
+                is_new = known is not None and _key(obj) not in known
+                self._record(name, "PRESENT" if known is None else "ADDED" if is_new else "MODIFIED", obj)
+            token = page.metadata.continue_
+            if not token:
+                break
+        for namespace, missing in set(known or ()) - seen:
+            place = {"namespace": namespace} if namespace else {}
+            gone = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {"name": missing, **place}}
+            self._record(name, "DELETED", gone)
+        self._states.setdefault(name, {})
+        return page.metadata.resource_version
+
+    def _record(self, name: str, type_: Type, obj: dict[str, Any]) -> None:
+        """Write a change, unless only heartbeats have changed. Raises Full."""
+        key, states = _key(obj), self._states.setdefault(name, {})
+        obj["metadata"].pop("managedFields", None)
+        if name == "secrets" and not self._secrets:
+            empty_values(obj)
+        if type_ == "DELETED":
+            if states.pop(key, None) is None:
+                return
+        else:
+            digest = _digest(obj)
+            if states.get(key) == digest:
+                return
+            states[key] = digest
+        line = change_line(unix_now(), type_, obj)
+        if len(line) > self._left:
+            raise Full
+        self._left -= len(line)
+        self.changes += 1
+        os.write(self._file, line)
+
+
+def _key(obj: dict[str, Any]) -> _Key:
+    metadata = obj["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
+
+
+def _digest(obj: dict[str, Any]) -> bytes:
+    """Return a digest of an object without its revision and its heartbeats."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+    whole = {**obj, "metadata": metadata}
+    status = obj.get("status")
+    if isinstance(status, dict) and isinstance(status.get("conditions"), list):
+        with suppress(AttributeError):  # conditions of another form
+            whole["status"] = {
+                **status,
+                "conditions": [
+                    {key: value for key, value in each.items() if key not in ("lastHeartbeatTime", "lastProbeTime")}
+                    for each in status["conditions"]
+                ],
+            }
+    return blake2b(encode(whole), digest_size=16).digest()
