@@ -12,7 +12,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.discovery import preferred_resources
-from steersman.client.errors import is_already_exists, is_not_found
+from steersman.client.errors import ignoring, is_already_exists, is_not_found
 from steersman.client.transport import Unreachable
 from steersman.cluster.replaying.plan import Action, Planner
 from steersman.dumps.recordings import Change
@@ -87,22 +87,16 @@ class Player:
         resource = await self._resource(action)
         _, _, namespace, name = action.key
         if action.verb == "create":
-            try:
+            with ignoring(is_already_exists):
                 await self._client.create(resource, action.body, namespace)
-            except StatusError as error:
-                if not is_already_exists(error):
-                    raise
             return
         if action.verb == "patch":
             await self._client.patch_without_result(resource, name, namespace, action.body)
             return
-        try:
+        with ignoring(is_not_found):  # such as a Job that its time limit has removed
             if action.body:
                 await self._client.patch_without_result(resource, name, namespace, action.body)
             await self._client.delete(resource, name, namespace, DeleteOptions(propagation_policy="Background"))
-        except StatusError as error:
-            if not is_not_found(error):  # such as a Job that its time limit has removed
-                raise
 
     async def _resource(self, action: Action) -> APIResource[Any]:
         """Return the resource of an object. Raises LookupError if its kind is not served."""
