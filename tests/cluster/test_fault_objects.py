@@ -153,3 +153,22 @@ async def test_bounds_are_those_of_the_definition(client: Client, spec: dict[str
     with pytest.raises(StatusError) as refused:
         await client.apply(FAULTS, "x", "", body)
     assert refused.value.code == 422
+
+
+async def test_a_stored_fault_of_all_requests_does_not_keep_the_cluster_from_starting(tmp_path: Path) -> None:
+    options = Options(data_dir=tmp_path, listen=False)
+    configuration = Configuration((), faults=True)
+    for serial in (1, 2):
+        cluster = Cluster(options, configuration)
+        await cluster.start()
+        try:
+            found = cluster.client(ADMIN, "test")
+            if serial == 1:
+                await add(found, "all", effect={"status": {"code": 500}})
+            await eventually(lambda: _is_hit(found))
+        finally:
+            await cluster.stop()
+
+
+async def _is_hit(client: Client) -> bool:
+    return await create(client, "hit") == 500

@@ -278,6 +278,18 @@ async def test_bookmarks_are_left_out_but_for_the_first(environment: Environment
         assert await watch.events() == ["BOOKMARK"]
 
 
+async def test_requests_that_wait_go_on_when_the_fault_ends(environment: Environment, faults: Faults) -> None:
+    client, name = environment.client(), next(NAMES)
+    delay = faults.add(verb="create", resource="configmaps", delay=3600.0, delay_after=3600.0)
+    waiting = asyncio.create_task(client.post(PATH, config_map(name)))
+    while not delay.injected:
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    faults.clear()
+    async with asyncio.timeout(30):
+        assert (await waiting).status == 201
+
+
 async def test_faults_end_with_their_time(environment: Environment) -> None:
     from steersman.faults.fault import spec_of
     from steersman.faults.fault_set import FaultSet
