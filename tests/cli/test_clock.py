@@ -37,6 +37,6 @@ def test_options_of_the_cluster_stand_before_or_behind_a_subcommand(
     assert f"no cluster or server is running in {folder}" in found.output
 
 
-@pytest.mark.parametrize("wrong", [["speed", "-1"], ["speed", "fast"], ["advance"], ["pause", "1"]])
+@pytest.mark.parametrize("wrong", [["speed", "-1"], ["speed", "nan"], ["speed", "fast"], ["advance"], ["pause", "1"]])
 def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
     assert CliRunner().invoke(main, ["clock", *wrong]).exit_code == 1
