@@ -16,6 +16,7 @@ from steersman.net.in_process import ClientResponse
 from steersman.net.message import BodyAborted
 from steersman.testing import Environment, User
 from steersman.testing.faults import Faults
+from tests.controllers.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -282,8 +283,11 @@ async def test_requests_that_wait_go_on_when_the_fault_ends(environment: Environ
     client, name = environment.client(), next(NAMES)
     delay = faults.add(verb="create", resource="configmaps", delay=3600.0, delay_after=3600.0)
     waiting = asyncio.create_task(client.post(PATH, config_map(name)))
-    while not delay.injected:
-        await asyncio.sleep(0)
+
+    async def is_hit() -> bool:
+        return delay.injected == 1
+
+    await eventually(is_hit)
     assert not waiting.done()
     faults.clear()
     async with asyncio.timeout(30):

@@ -197,8 +197,8 @@ def _run(command: list[str]) -> tuple[int, bytes, bytes]:
 
     A program that prints more is killed, with its children. Raises OSError, subprocess.TimeoutExpired.
     """
-    pipes: dict[str, int] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **pipes) as process:
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True) as process:
 
         def kill() -> None:
             with suppress(ProcessLookupError):
