@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import selectors
 import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from steersman.check.finding import Finding, Level, Rule, Subject
 from steersman.machinery.codec.yaml import YAMLError, located_documents
@@ -39,6 +40,8 @@ _ESCAPE: Final = re.compile(
 """Escape in a string of JSON; the group is half of a surrogate pair."""
 _MOST_SHOWN: Final = 2000
 """Bytes of a tool's errors that are shown."""
+_PIECE: Final = 1 << 16
+"""Bytes that are read at a time."""
 
 
 class InputError(ValueError):
@@ -198,50 +201,33 @@ def _run(command: list[str]) -> tuple[int, bytes, bytes]:
     A program that prints more is killed, with its children. Raises OSError, subprocess.TimeoutExpired.
     """
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
-    with subprocess.Popen(command, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True) as process:
-
-        def kill() -> None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
+    ends = time.monotonic() + _TOOL_SECONDS
+    with (
+        selectors.DefaultSelector() as selector,
+        subprocess.Popen(command, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True) as process,
+    ):
+        output, errors = bytearray(), bytearray()
         assert process.stdout is not None
         assert process.stderr is not None
-        errors = _Beginning(process.stderr)
-        ends = threading.Timer(_TOOL_SECONDS, kill)
-        ends.daemon = True
-        ends.start()
+        selector.register(process.stdout, selectors.EVENT_READ, (output, MOST_BYTES + 1))
+        selector.register(process.stderr, selectors.EVENT_READ, (errors, _MOST_SHOWN))
         try:
-            output = process.stdout.read(MOST_BYTES + 1)
-            if len(output) > MOST_BYTES:
-                kill()
-            code = process.wait()
+            while selector.get_map() and len(output) <= MOST_BYTES:
+                ready = selector.select(ends - time.monotonic())
+                if not ready:
+                    raise subprocess.TimeoutExpired(command, _TOOL_SECONDS)
+                for key, _ in ready:
+                    kept, most = key.data
+                    piece = os.read(key.fd, _PIECE)
+                    kept += piece[: most - len(kept)]
+                    if not piece:
+                        selector.unregister(key.fileobj)
+            if not selector.get_map():
+                process.wait(max(ends - time.monotonic(), 0.0))
         finally:
-            kill()
-            is_late = not ends.is_alive()
-            ends.cancel()
-        if is_late:
-            raise subprocess.TimeoutExpired(command, _TOOL_SECONDS)
-        return code, output, errors.data()
-
-
-class _Beginning:
-    """The first bytes of a pipe, which is read to its end."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._pipe = pipe
-        self._data = b""
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        self._data = self._pipe.read(_MOST_SHOWN)
-        while self._pipe.read(1 << 16):
-            pass
-
-    def data(self) -> bytes:
-        """Return the bytes once the pipe is closed."""
-        self._thread.join(1.0)
-        return self._data
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return process.wait(), bytes(output), bytes(errors)
 
 
 def _read_source(source: Source, documents: list[Document], findings: list[Finding]) -> None:

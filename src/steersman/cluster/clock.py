@@ -218,7 +218,9 @@ class ClusterClock(SteppedTime[_Timer]):
 
     def advance(self, seconds: float) -> None:
         """Begin to move the clock forward, by as much more if it is being moved. Raises OutOfRange."""
-        if not 0 <= seconds <= FURTHEST or self.ahead + self.state.advancing_seconds + seconds > FURTHEST:
+        if seconds < 0:
+            raise OutOfRange("the time of a cluster cannot go back")
+        if seconds > FURTHEST or self.ahead + self.state.advancing_seconds + seconds > FURTHEST:
             most = int(FURTHEST // 86400)
             raise OutOfRange(f"the clock can be at most {most} days ahead of the real time, as certificates are")
         self._calm_since = self.time()
