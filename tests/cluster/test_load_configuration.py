@@ -61,6 +61,12 @@ def test_a_file_describes_curves_usage_and_metrics(tmp_path: Path) -> None:
         ("curves: [{name: a, points: {'0': 1}, repeat: often}]", 'invalid duration "often"'),
         ("curves: [{name: a, points: {'0': 1}}, {name: a, points: {'0': 1}}]", "two curves are called a"),
         ("usage: [{cpu: curves.day * 2}]", "found no matching overload"),
+        ("usage: [{cpu: day / replicas}]", "usage[0].cpu: ERROR"),
+        (
+            "curves: [{name: day, points: {'0': 1}}]\nusage: [{cpu: curves.dy}]",
+            "curves.dy: no curve 'dy'; known are day, did you mean day?",
+        ),
+        ("metrics: [{name: a, value: curves.day}]", "no curve 'day'"),
         ("usage: [{namespace: a}]", "needs cpu or memory"),
         ("usage: [{cpu: 1, selector: '=='}]", "selector =="),
         ("metrics: [{name: a, value: 1, resource: pods, labels: {a: b}}]", "only external metrics"),
