@@ -72,6 +72,11 @@ def test_a_file_describes_curves_usage_and_metrics(tmp_path: Path) -> None:
         ("metrics: [{name: a, value: 1, resource: pods, labels: {a: b}}]", "only external metrics"),
         ("metrics: [{name: a, value: 1, selector: a=b}]", "a selector is for objects of a resource"),
         ("metrics: [{name: a}]", "value"),
+        ("devices: [{driver: a b, devices: [{name: x}]}]", "devices[0]: spec.driver: Invalid value"),
+        (
+            "devices: [{driver: d, devices: [{name: x, capacity: {memory: {value: forty}}}]}]",
+            "devices[0]: quantities must match",
+        ),
     ],
 )
 def test_errors_name_the_file_and_the_cause(tmp_path: Path, text: str, error: str) -> None:
