@@ -42,7 +42,7 @@ async def test_findings_have_the_words_of_the_server_and_the_lines_of_fields(tmp
         ("Invalid", "", "apiVersion: example.com/v1"),
         ("Invalid", "spec.size", "size: 11"),
         ("Invalid", "spec.colour", "colour: 5"),
-        ("Malformed", "spec.ports.port", "ports:"),
+        ("Malformed", "spec.ports[0].port", "- port: many"),
         ("UnknownKind", "", "apiVersion: extensions/v1beta1"),
     ]
     assert [each.message for each in found.findings] == [

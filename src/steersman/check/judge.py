@@ -12,6 +12,7 @@ from steersman.authentication.user import UserInfo
 from steersman.check.definitions import changes
 from steersman.check.documents import Document, mapping, sequence, text
 from steersman.check.finding import CheckedObject, Finding, Level, Report, Rule
+from steersman.check.malformed import field_of
 from steersman.check.order import in_order
 from steersman.check.pods import Pods, pods_of
 from steersman.check.references import dangling_references
@@ -161,7 +162,10 @@ class _Judge:
                 return True
             found = list(without_consequences(verdicts(answer.error), unknown))
             for verdict in found:
-                self._add(document, verdict.rule, verdict.message, verdict.field)
+                field = verdict.field
+                if verdict.rule is Rule.MALFORMED:
+                    field = field_of(document.plain, verdict.message, field)
+                self._add(document, verdict.rule, verdict.message, field)
             if any(each.rule is not Rule.UNKNOWN_FIELD for each in found):
                 return False
             unknown = found
