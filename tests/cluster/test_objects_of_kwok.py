@@ -120,11 +120,13 @@ async def test_usage_is_a_value_or_an_expression(keys_folder: Path) -> None:
 
         await eventually(used)
         assert (await usage(client))["b"] == (2_000_000_000, 0)
-        own = {"usages": [{"containers": ["main"], "usage": {"cpu": {"expression": "1.5 +"}}}]}
+        extreme = {"cpu": {"expression": "1.5 +"}, "memory": {"expression": "1e300 * 1e5"}}
+        long = {"cpu": {"expression": "1.0" + " " * 2048}}
+        own = {"usages": [{"containers": ["main"], "usage": extreme}, {"containers": ["b"], "usage": long}]}
         await client.create(USAGES, {"metadata": {"name": "web", "namespace": "default"}, "spec": own})
 
         async def fails() -> bool:
-            return (await usage(client))["main"] == (0, 0)
+            return await usage(client) == {"main": (0, 2**63 - 1), "b": (0, 0)}
 
         await eventually(fails)
 

@@ -55,6 +55,22 @@ def test_expressions_say_what_a_container_uses(text: str, cores: float) -> None:
     assert cpu(text) == cores * 10**9
 
 
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [("1e300 * 1e300", None), ("1e300 * 1e5", 2**63), ("-1e300 * 1e5", -(2**63)), ("1e999", 2**63)],
+)
+def test_extreme_numbers_are_cut(text: str, cores: int | None) -> None:
+    assert cpu(text) == (None if cores is None else cores * 10**9)
+    value = Load(CURVES, [], [MetricRule("m", Objects(), text)]).external_value("shop", "m", text)
+    assert value == (None if cores is None else str(cores))
+
+
+def test_an_extreme_request_is_cut() -> None:
+    extreme = Container(name="c", resources=ResourceRequirements(requests={"cpu": "1e999"}))
+    load = Load(CURVES, [UsageRule(Objects(), {"cpu": "request"})])
+    assert load.used(pod(), extreme, "cpu", NOON) == 2**63 * 10**9
+
+
 @pytest.mark.parametrize("text", ["curves.night", "1 / 0", "0.0 / 0.0", "'many'", "[1, 2, 3][7]", "object.nothing"])
 def test_an_expression_without_a_value_says_nothing(text: str) -> None:
     assert cpu(text) is None

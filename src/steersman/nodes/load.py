@@ -16,7 +16,7 @@ from steersman.machinery.values import times
 from steersman.machinery.values.quantity import QuantityError, canonical, nanos
 from steersman.nodes.behaviour import PREFIX
 from steersman.nodes.curves import Curve, noise
-from steersman.nodes.usage import NANO
+from steersman.nodes.usage import NANO, bounded, number_of
 from steersman.work.first_use import import_offloaded
 from steersman.work.offloading import begin_task
 
@@ -116,7 +116,7 @@ class Load:
         request = _nanos(container.resources.requests.get(resource, "")) or 0
         age = max(0.0, at - times.unix(pod.status.start_time)) if pod.status.start_time else 0.0
         about = f"{metadata.uid}/{container.name}/{resource}"
-        value = self._value(text, metadata, about, at, age, request / NANO, container.name)
+        value = self._value(text, metadata, about, at, age, number_of(request), container.name)
         return None if value is None else int(value * NANO)
 
     def _usage_texts(self, metadata: ObjectMeta, container: str, resource: str) -> Iterator[str]:
@@ -178,7 +178,7 @@ class Load:
         """Return the value of a quantity or an expression; None if it has none, or while expressions are imported."""
         plain = _nanos(text)
         if plain is not None:
-            return plain / NANO
+            return number_of(plain)
         if self._expressions is None:
             self._begin_import()
             return None
@@ -190,7 +190,8 @@ class Load:
             "replicas": self._replicas(metadata) if "replicas" in text else 1.0,
             "request": request,
         }
-        return self._expressions.value(text, self.curves, lambda name: self.curves[name].at(at), variables, at)
+        value = self._expressions.value(text, self.curves, lambda name: self.curves[name].at(at), variables, at)
+        return None if value is None else bounded(value)
 
     def _replicas(self, metadata: ObjectMeta) -> float:
         controller = next(filter(_is_controller, metadata.owner_references), None)

@@ -21,6 +21,7 @@ RESOURCES: Final = ("cpu", "memory")
 NANO: Final = 10**9
 """Billionths in one."""
 _MOST: Final = (2**63 - 1) * NANO
+"""Largest usage in billionths; larger ones are cut to it."""
 _PART: Final = {"cpu": 10, "memory": 4}
 """Divisors of requests: a container uses a tenth of its CPU request and a quarter of its memory request."""
 _WITHOUT_REQUEST: Final = {"cpu": NANO // 1000, "memory": (16 << 20) * NANO}
@@ -138,6 +139,16 @@ class Usages:
                 return min(max(found, 0), _MOST)
         request = _nanos(container.resources.requests.get(resource, ""))
         return _WITHOUT_REQUEST[resource] if not request else request // _PART[resource]
+
+
+def number_of(amount: int) -> float:
+    """Return an amount in billionths as a number, cut to 64 bits before the point."""
+    return max(-_MOST, min(amount, _MOST)) / NANO
+
+
+def bounded(number: float) -> float:
+    """Return a number cut to 64 bits before the point."""
+    return max(-_MOST / NANO, min(number, _MOST / NANO))
 
 
 def sum_of(totals: Iterable[Total]) -> Total:

@@ -243,14 +243,14 @@ async def test_without_the_cluster_nobody_is_let_in(cluster: Environment, start_
 async def test_it_does_not_start_without_the_cluster(cluster: Environment, tmp_path: Path) -> None:
     aggregation = Aggregation(service="things", kubeconfig=cluster.kubeconfig("server"))
     await cluster.stop()
-    server = Server(Visit, data_dir=tmp_path, storage="memory", aggregation=aggregation)
+    server = Server(Visit, data_dir=tmp_path, storage="memory", secure_port=0, aggregation=aggregation)
     with pytest.raises(ClusterError, match="unable to get configmap/extension-apiserver-authentication"):
         await server.start()
 
 
 async def test_it_does_not_start_without_the_rights_it_needs(cluster: Environment, tmp_path: Path) -> None:
     aggregation = Aggregation(service="things", kubeconfig=cluster.kubeconfig("alice"))
-    server = Server(Visit, data_dir=tmp_path, storage="memory", aggregation=aggregation)
+    server = Server(Visit, data_dir=tmp_path, storage="memory", secure_port=0, aggregation=aggregation)
     with pytest.raises(ClusterError, match="kubectl create rolebinding -n kube-system"):
         await server.start()
 

@@ -16,13 +16,16 @@ from steersman.client.client import Client
 from steersman.client.informer import Informer
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.kwok.pod_objects import GROUP, VERSION, ForContainers, for_container, selects
-from steersman.nodes.usage import NANO
+from steersman.nodes.usage import NANO, bounded
+from steersman.work.bounded_cache import BoundedCache
 
 if TYPE_CHECKING:  # slow to import, and needed only for expressions
     from steersman.nodes.kwok.expressions import UsageExpressions
 
 logger = logging.getLogger(__name__)
 _MOST_CONVERTED: Final = 1000
+_MOST_EXPRESSION: Final = 2048
+"""Characters of an expression. Longer ones take more than 10 ms to compile, which holds the event loop."""
 
 
 class UsageObject(Wire):
@@ -59,6 +62,8 @@ class KwokUsage:
         self._of_cluster: Informer[UsageObject] = Informer(client, _OF_CLUSTER)
         self._expressions: UsageExpressions | None = None
         self._reported: set[str] = set()
+        self._converted: BoundedCache[tuple[str, str], tuple[_Usages, ...]] = BoundedCache(_MOST_CONVERTED)
+        """Usages by uid and version of their objects."""
 
     def start(self) -> None:
         """Start to follow the objects."""
@@ -89,23 +94,35 @@ class KwokUsage:
             from steersman.nodes.kwok.expressions import UsageExpressions
 
             self._expressions = UsageExpressions()
+        if len(amount.expression) > _MOST_EXPRESSION:
+            self._report(amount.expression[:_MOST_EXPRESSION], f"more than {_MOST_EXPRESSION} characters")
+            return 0
         node = self._nodes.get("", pod.spec.node_name)
         value = self._expressions.value(amount.expression, node, pod, container)
         if isinstance(value, str):
             self._report(amount.expression, value)
             return 0
-        return int(value * NANO)
+        return int(bounded(value) * NANO)
 
     def _amount(self, pod: Pod, container: str, resource: str) -> _Amount | None:
         own = self._own.get(pod.metadata.namespace, pod.metadata.name)
         if own is not None:
-            return _amount(own, container, resource) or _Amount(value=0)
+            return self._found(own, container, resource) or _Amount(value=0)
         for each in sorted(self._of_cluster, key=lambda each: each.metadata.name):
             if selects(_spec(each), pod.metadata.namespace, pod.metadata.name):
-                found = _amount(each, container, resource)
+                found = self._found(each, container, resource)
                 if found is not None:
                     return found
         return None
+
+    def _found(self, obj: UsageObject, container: str, resource: str) -> _Amount | None:
+        key = obj.metadata.uid, obj.metadata.resource_version
+        usages = self._converted[key]
+        if usages is None:
+            usages = _usages(obj)
+            self._converted.keep(key, usages)
+        found = for_container(usages, container)
+        return None if found is None else found.usage.get(resource, _Amount(value=0))
 
     def _report(self, expression: str, why: str) -> None:
         """Log once that an expression fails."""
@@ -118,10 +135,9 @@ def _spec(obj: UsageObject) -> Mapping[str, Any]:
     return obj.spec if isinstance(obj.spec, dict) else {}
 
 
-def _amount(obj: UsageObject, container: str, resource: str) -> _Amount | None:
+def _usages(obj: UsageObject) -> tuple[_Usages, ...]:
+    """Return the usages of an object, none for one that somebody's own definition has let through."""
     try:
-        usages = msgspec.convert(_spec(obj).get("usages") or (), tuple[_Usages, ...])
+        return msgspec.convert(_spec(obj).get("usages") or (), tuple[_Usages, ...])
     except msgspec.ValidationError:
-        return None
-    found = for_container(usages, container)
-    return None if found is None else found.usage.get(resource, _Amount(value=0))
+        return ()

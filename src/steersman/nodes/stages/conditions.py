@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from random import Random
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ MOST_SOURCE: Final = 1 << 14
 _MOST_COST: Final = 100_000
 """Cost of one evaluation, about a tenth of a second."""
 _NANO: Final = -9
+_MILLI: Final = -3
 
 
 class Failed(ValueError):
@@ -112,8 +114,11 @@ class Condition:
         if isinstance(value, Duration):
             return value.nanos
         if isinstance(value, QuantityValue):
-            return value.amount.as_float()
-        if isinstance(value, int | float) and value == value and abs(value) != float("inf"):
+            try:
+                value = value.amount.as_float()
+            except ValueError:  # thousands of digits
+                raise Failed("the quantity is too large") from None
+        if isinstance(value, int | float) and isfinite(value):
             return value
         raise Failed("the expression is no number")
 
@@ -156,30 +161,28 @@ def _since_second(value: Any) -> float:
     return times.unix_now() - moment.nanos / SECOND
 
 
-def _amount(nanos: float) -> QuantityValue:
-    return QuantityValue(Quantity(int(nanos), _NANO))
-
-
-def _thousandths(nanos: float) -> QuantityValue:
-    return QuantityValue(Quantity(int(nanos / 10**6), -3))
-
-
 def _times(value: QuantityValue, factor: float) -> QuantityValue:
     if isinstance(factor, int):
         return QuantityValue(value.amount * factor)
-    return _amount(value.amount.nanos() * _finite(factor))
+    return QuantityValue(Quantity(_whole(lambda: value.amount.nanos() * factor), _NANO))
 
 
 def _over(value: QuantityValue, divisor: float) -> QuantityValue:
     if not divisor:
         raise EvaluationError("division by zero")
-    return _thousandths(value.amount.nanos() / _finite(divisor))
-
-
-def _finite(number: float) -> float:
-    if number != number or abs(number) == float("inf"):
+    if not isfinite(divisor):
         raise EvaluationError("no such overload")
-    return number
+    return QuantityValue(Quantity(_whole(lambda: value.amount.nanos() / divisor / 10**6), _MILLI))
+
+
+def _whole(number: Callable[[], float]) -> int:
+    """Return the whole part of a calculated number. Raises EvaluationError for one beyond all floats, and for none."""
+    try:
+        return int(number())
+    except OverflowError:
+        raise EvaluationError("the quantity is too large") from None
+    except ValueError:
+        raise EvaluationError("no such overload") from None
 
 
 _TWO: Final = (QUANTITY, QUANTITY)

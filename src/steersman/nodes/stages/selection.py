@@ -35,7 +35,8 @@ _LONGEST_TEXT: Final = 64
 """Characters of a time or a duration, which is parsed for each version of its object."""
 LONGEST_DELAY: Final = timedelta(days=365).total_seconds()
 """Longest delay in seconds; longer ones are cut to this."""
-_INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*|[1-9][0-9]*)", re.ASCII)
+_MOST_WEIGHT: Final = 2**63 - 1
+_INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0(?:[oO]?[0-7]+)?|[1-9][0-9]*)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class PreparedStage:
         default, source = self._weight
         if source.condition is not None:
             try:
-                return source.condition.whole(snapshot.variables)
+                return _weight(source.condition.whole(snapshot.variables))
             except Failed:
                 return None
         if source.place is None:
@@ -220,8 +221,15 @@ def weight_of(found: Found, default: int) -> int | None:
         if not _INTEGER.fullmatch(plain):
             return None
         octal = re.fullmatch("[+-]?0[0-7]+", plain, re.ASCII)
-        return int(plain, 8 if octal else 0)
-    return int(first) if isinstance(first, (int, float)) and not isinstance(first, bool) else default
+        return _weight(int(plain, 8 if octal else 0))
+    if isinstance(first, bool) or not isinstance(first, (int, float)) or first != first:
+        return default
+    return _weight(first)
+
+
+def _weight(number: float) -> int:
+    """Return a number as a weight of 64 bits, as sums of weights are floats."""
+    return int(max(-_MOST_WEIGHT, min(number, _MOST_WEIGHT)))
 
 
 def duration_of(found: Found, default: float | None, now: float) -> float | None:
