@@ -12,6 +12,7 @@ import msgspec
 from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS, Action
 from steersman.machinery.suggestions import explain_validation_error, known_names_hint
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.net.ascii import lower
 
 MOST_PATTERNS: Final = 64
 """Patterns of one kind in a fault."""
@@ -173,7 +174,7 @@ def _check_words(match: Match) -> None:
         if "*" not in each and each not in verbs:
             raise InvalidFault(f"match.verbs: no verb {each!r}{known_names_hint(each, RESOURCE_VERBS)}")
     for each in match.resources:
-        if each != each.lower():
+        if each != lower(each):
             raise InvalidFault(f"match.resources: {each!r} is no name of resources, such as pods or deployments.apps")
 
 
