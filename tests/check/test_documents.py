@@ -43,6 +43,8 @@ def test_lists_are_taken_apart_and_json_documents_may_follow_each_other(tmp_path
     [
         ("apiVersion: v1\nkind: [", 3, "while parsing a flow node"),
         ("apiVersion: v1\nkind: a\n---\nx: 1", 4, "the document has no kind and apiVersion"),
+        ("kind: Pod", 1, "the document has no apiVersion"),
+        ("metadata: {name: {{ .Release.Name }}}", 1, "templates are read with the folder of their chart"),
         ("[1]", 1, "the document has no kind and apiVersion"),
         ("a: \xff\x00", 1, "control characters"),
         ('{"apiVersion": "v1", "kind": NaN}', 1, "NaN is no number of JSON"),
@@ -78,6 +80,21 @@ def test_other_files_of_a_folder_are_passed_over(tmp_path: Path) -> None:
     found, findings = read([str(tmp_path)])
     assert {each.source.name for each in found} == {str(tmp_path / "deep" / "a.yml")}
     assert findings == []
+
+
+def test_documents_of_folders_that_are_almost_objects_are_findings(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("kind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nmetadata: {name: b}\n")
+    (tmp_path / "values.yaml").write_text("kind: Deployment\nreplicas: 3\n")
+    assert [(each.line, each.message) for each in read([str(tmp_path)])[1]] == [
+        (1, "the document has no apiVersion"),
+        (4, "the document has no kind"),
+    ]
+
+
+def test_an_empty_standard_input_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n---\n")))
+    with pytest.raises(InputError, match="standard input has no documents"):
+        read(["-"])
 
 
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,6 +153,31 @@ def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path, name: str, read_
     file = tmp_path / "a.json"
     file.write_text(f'{{"apiVersion": "v1", "kind": "A", "metadata": {{"name": "{name}"}}}}')
     assert [each.name for each in read([str(file)])[0]] == [read_as]
+
+
+def test_charts_and_kustomizations_in_folders_are_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("helm", "kustomize"):
+        (tools / tool).write_text(f"#!/bin/sh\nprintf 'apiVersion: v1\\nkind: {tool}\\n'\n")
+        (tools / tool).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    deploy = tmp_path / "deploy"
+    for file, text in (
+        ("a.yaml", TWO),
+        ("chart/Chart.yaml", ""),
+        ("chart/templates/a.yaml", "{{ if .Values.a }}"),
+        ("chart/charts/b/Chart.yaml", ""),
+        ("overlay/kustomization.yaml", ""),
+        ("overlay/patch.yaml", TWO),
+        ("part/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"),
+    ):
+        (deploy / file).parent.mkdir(parents=True, exist_ok=True)
+        (deploy / file).write_text(text)
+    found, findings = read([str(deploy)])
+    assert [each.kind for each in found] == ["ConfigMap", "ConfigMap", "helm", "kustomize"]
+    assert findings == []
+    assert [each.kind for each in read([str(deploy / "part")])[0]] == ["kustomize"]
 
 
 def test_paths_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

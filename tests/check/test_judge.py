@@ -42,7 +42,7 @@ async def test_findings_have_the_words_of_the_server_and_the_lines_of_fields(tmp
         ("Invalid", "", "apiVersion: example.com/v1"),
         ("Invalid", "spec.size", "size: 11"),
         ("Invalid", "spec.colour", "colour: 5"),
-        ("Malformed", "spec.ports.port", "ports:"),
+        ("Malformed", "spec.ports[0].port", "- port: many"),
         ("UnknownKind", "", "apiVersion: extensions/v1beta1"),
     ]
     assert [each.message for each in found.findings] == [
@@ -158,6 +158,21 @@ async def test_a_user_may_do_what_the_roles_among_the_documents_allow(tmp_path: 
         'deployments.apps is forbidden: User "jane" cannot create resource "deployments" in API group "apps" in the '
         'namespace "other"'
     )
+
+
+async def test_an_unknown_field_is_the_only_finding_about_an_object_of_a_user(tmp_path: Path) -> None:
+    settings = Settings(user=UserInfo("jane"), ignored=frozenset({Rule.DANGLING_REFERENCE, Rule.FORBIDDEN}))
+    found = await report(tmp_path, ROLES, DEPLOYMENT.replace("replicas", "replica"), settings=settings)
+    assert [(each.rule.value, each.message) for each in found.findings] == [
+        ("UnknownField", 'unknown field "spec.replica"'),
+    ]
+
+
+async def test_faults_of_a_schema_have_the_lines_of_the_only_version(tmp_path: Path) -> None:
+    definition = DEFINITION.replace("self.size > 0", "self.height > 0")
+    found = await report(tmp_path, definition)
+    assert [each.line for each in found.findings] == [definition.split("- rule:")[0].count("\n") + 1]
+    assert "undefined field 'height'" in found.findings[0].message
 
 
 async def test_old_objects_are_changed_and_forgiven_what_does_not_change(tmp_path: Path) -> None:

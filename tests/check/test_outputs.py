@@ -54,6 +54,12 @@ def test_sarif() -> None:
     ]
 
 
+def test_names_of_sources_are_references_of_uris() -> None:
+    report = Report([Finding(Level.ERROR, Rule.INVALID, "a", "a b/c (helm):d.yaml", 1)], [])
+    location = json.loads(as_sarif(report))["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"] == {"uri": "a%20b/c%20%28helm%29%3Ad.yaml"}
+
+
 def test_junit() -> None:
     root = ElementTree.fromstring(as_junit(REPORT))
     assert (root.get("tests"), root.get("failures")) == ("3", "2")

@@ -81,6 +81,13 @@ ERRORS = [
     (["down", "a", "b"], "unexpected argument 'a'; see `steersman down --help`"),
     (["up", "nodes", "3"], "unexpected argument 'nodes', did you mean --nodes?"),
     (["up", "--nodes=-1"], "--nodes: -1 is less than 0; see `steersman up --help`"),
+    (["clock", "speed", "fast"], "FACTOR: 'fast' is not a number; see `steersman clock speed --help`"),
+    (["import", "-o", "/no/file"], "-o: there is no folder /no; see `steersman import --help`"),
+    (["record", "-o", "/no/file"], "-o: there is no folder /no; see `steersman record --help`"),
+    (
+        ["record", "-o", "a", "--for", "1d"],
+        '--for: time: unknown unit "d" in duration "1d": write 90s, 30m or 24h; see `steersman record --help`',
+    ),
     (
         ["controllers", "--kubeconfig=/no/file"],
         "--kubeconfig: file '/no/file' does not exist; see `steersman controllers --help`",

@@ -51,6 +51,12 @@ def test_the_report_of_a_command(environment: ThreadedEnvironment, tmp_path: Pat
     assert "granted, and not used: get configmaps" in found.output
 
 
+def test_a_report_without_requests_says_which_are_kept(environment: ThreadedEnvironment) -> None:
+    kubeconfig = ["--kubeconfig", str(environment.kubeconfig())]
+    found = CliRunner().invoke(main, ["report", *kubeconfig, "--recent", "--user-agent", "nobody"])
+    assert (found.exit_code, "no requests of clients; they are kept while somebody" in found.output) == (0, True)
+
+
 def test_other_forms(environment: ThreadedEnvironment) -> None:
     found = json.loads(run(environment, "--user-agent", "operator", "-o", "json").stdout)
     assert [each["requests"] for each in found["clients"]] == [2]

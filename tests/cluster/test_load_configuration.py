@@ -61,11 +61,22 @@ def test_a_file_describes_curves_usage_and_metrics(tmp_path: Path) -> None:
         ("curves: [{name: a, points: {'0': 1}, repeat: often}]", 'invalid duration "often"'),
         ("curves: [{name: a, points: {'0': 1}}, {name: a, points: {'0': 1}}]", "two curves are called a"),
         ("usage: [{cpu: curves.day * 2}]", "found no matching overload"),
+        ("usage: [{cpu: day / replicas}]", "usage[0].cpu: ERROR"),
+        (
+            "curves: [{name: day, points: {'0': 1}}]\nusage: [{cpu: curves.dy}]",
+            "curves.dy: no curve 'dy'; known are day, did you mean day?",
+        ),
+        ("metrics: [{name: a, value: curves.day}]", "no curve 'day'"),
         ("usage: [{namespace: a}]", "needs cpu or memory"),
         ("usage: [{cpu: 1, selector: '=='}]", "selector =="),
         ("metrics: [{name: a, value: 1, resource: pods, labels: {a: b}}]", "only external metrics"),
         ("metrics: [{name: a, value: 1, selector: a=b}]", "a selector is for objects of a resource"),
         ("metrics: [{name: a}]", "value"),
+        ("devices: [{driver: a b, devices: [{name: x}]}]", "devices[0]: spec.driver: Invalid value"),
+        (
+            "devices: [{driver: d, devices: [{name: x, capacity: {memory: {value: forty}}}]}]",
+            "devices[0]: quantities must match",
+        ),
     ],
 )
 def test_errors_name_the_file_and_the_cause(tmp_path: Path, text: str, error: str) -> None:

@@ -54,6 +54,7 @@ def test_other_files_are_not_appended_to(tmp_path: Path) -> None:
         (header_line() + b'{"time":1,"type":"ADDED","object":{"kind":"A"}}\n', "line 2: not an object"),
         (header_line() + b'{"time":1,"type":"ADDED","object":' + b"[" * 20_000 + b"\n", "line 2: exceeded max depth"),
         (b'{"kind":"List"}\n', "not a recording"),
+        (b'{"kind":"List",\n', "not a recording"),
         (b"text", "neither a recording nor a trace"),
         (msgspec.msgpack.encode({"version": 2, "events": [{"ts": 1, "applied_objs": [3]}]}), "neither a recording"),
         (msgspec.msgpack.encode({"version": 2, "events": [{"ts": 1, "applied_objs": [{}]}]}), "at 1: not an object"),

@@ -50,6 +50,8 @@ def test_requests_are_counted_by_client_verb_and_resource() -> None:
     assert [found.count(), found.count("get"), found.count("write"), found.count("list", "configmaps")] == [4, 2, 1, 1]
     assert [found.count("", "deployments/status.apps"), found.count("", "deployments/status")] == [1, 1]
     assert found.dropped == 3
+    with pytest.raises(ValueError, match="no verb 'POST'; known are"):
+        found.count("POST")
     assert found.count("delete") == 0
 
 

@@ -30,7 +30,9 @@ MOST_FILES: Final = 100_000
 _MOST_VALUES: Final = 8_000_000
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_COMPONENT: Final = re.compile(rb"^kind: *[\"']?Component\b", re.MULTILINE)
 _CHART: Final = "Chart.yaml"
+_TEMPLATE: Final = b"{{"
 _TOOL_SECONDS: Final = 120.0
 _STDIN: Final = "-"
 _SPACE: Final = " \t\r\n"
@@ -124,14 +126,18 @@ def text(value: Any) -> str:
 def read(paths: Iterable[str]) -> tuple[list[Document], list[Finding]]:
     """Return the objects of files and folders, `-` for standard input, and findings about unreadable documents.
 
-    Of a folder with a chart or a kustomization the output of `helm template` or `kustomize build` is read. Raises
-    InputError for a path that does not exist or is too large, and for tools that are missing or fail.
+    Of each folder with a chart or a kustomization the output of `helm template` or `kustomize build` is read. Raises
+    InputError for a path that does not exist or is too large, for tools that are missing or fail, and for an empty
+    standard input.
     """
     documents: list[Document] = []
     findings: list[Finding] = []
     for path in paths:
+        before = len(documents) + len(findings)
         for source in _sources(path):
             _read_source(source, documents, findings)
+        if path == _STDIN and len(documents) + len(findings) == before:  # the program before the pipe has failed
+            raise InputError("standard input has no documents")
     return documents, findings
 
 
@@ -143,15 +149,14 @@ def _sources(path: str) -> Iterator[Source]:
     if not place.is_dir():
         yield _file(place)
         return
-    if (place / _CHART).is_file():
-        yield _output(place, "helm", "template", place.name if place.name else "release", str(place))
-        return
-    if any((place / each).is_file() for each in _KUSTOMIZATIONS):
-        tool = ("kustomize", "build") if shutil.which("kustomize") else ("kubectl", "kustomize")
-        yield _output(place, *tool, str(place))
-        return
     seen = 0
     for folder, folders, names in os.walk(place):
+        tool = _tool_for(Path(folder), is_named=folder == str(place))
+        if tool is not None:
+            folders.clear()  # they belong to the chart or kustomization
+            if tool:
+                yield _output(Path(folder), *tool, folder)
+            continue
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         for name in sorted(names):
             seen += 1
@@ -160,6 +165,21 @@ def _sources(path: str) -> Iterator[Source]:
             file = Path(folder) / name
             if file.suffix in _SUFFIXES and file.is_file():  # no pipe, and no link to nowhere, as editors make them
                 yield _file(file, is_named=False)
+
+
+def _tool_for(folder: Path, *, is_named: bool) -> tuple[str, ...] | None:
+    """Return the command that renders the chart or kustomization in a folder, None if it has none.
+
+    A component, which is a part of other kustomizations, is rendered if the user has named it; else the command is ().
+    """
+    if (folder / _CHART).is_file():
+        return ("helm", "template", folder.name or "release")
+    found = next((folder / each for each in _KUSTOMIZATIONS if (folder / each).is_file()), None)
+    if found is None:
+        return None
+    if not is_named and _COMPONENT.search(_file(found).data):
+        return ()
+    return ("kustomize", "build") if shutil.which("kustomize") else ("kubectl", "kustomize")
 
 
 def _file(path: Path, *, is_named: bool = True) -> Source:
@@ -237,7 +257,8 @@ def _read_source(source: Source, documents: list[Document], findings: list[Findi
             if value is not None:
                 _add(Document({}, source, line, number, (), repeated), value, documents, findings)
     except (YAMLError, ValueError) as error:
-        findings.append(_unreadable(source, _line_of(str(error)) or line + 1, str(error)))
+        hint = "; templates are read with the folder of their chart" if _TEMPLATE in source.data else ""
+        findings.append(_unreadable(source, _line_of(str(error)) or line + 1, f"{error}{hint}"))
 
 
 def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
@@ -273,8 +294,9 @@ def _refuse(name: str) -> Any:
 
 def _add(place: Document, value: Any, documents: list[Document], findings: list[Finding]) -> None:
     if not isinstance(value, dict) or not text(value.get("kind")) or not text(value.get("apiVersion")):
-        if place.source.is_named:
-            findings.append(_unreadable(place.source, place.line, "the document has no kind and apiVersion"))
+        if place.source.is_named or _is_almost_object(value):
+            missing = [each for each in ("kind", "apiVersion") if not text(mapping(value).get(each))]
+            findings.append(_unreadable(place.source, place.line, f"the document has no {' and '.join(missing)}"))
         return
     if value["kind"].endswith("List") and isinstance(value.get("items"), list):
         for index, each in enumerate(value["items"]):
@@ -282,6 +304,12 @@ def _add(place: Document, value: Any, documents: list[Document], findings: list[
             _add(inner, each, documents, findings)
         return
     documents.append(Document(value, place.source, place.line, place.number, place.path, place.problems))
+
+
+def _is_almost_object(value: Any) -> bool:
+    """Return True for a document with metadata and either a kind or an apiVersion, which is meant to be an object."""
+    plain = mapping(value)
+    return bool(text(plain.get("kind")) or text(plain.get("apiVersion"))) and isinstance(plain.get("metadata"), dict)
 
 
 def _unreadable(source: Source, line: int, message: str) -> Finding:

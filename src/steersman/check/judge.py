@@ -12,6 +12,7 @@ from steersman.authentication.user import UserInfo
 from steersman.check.definitions import changes
 from steersman.check.documents import Document, mapping, sequence, text
 from steersman.check.finding import CheckedObject, Finding, Level, Report, Rule
+from steersman.check.malformed import field_of
 from steersman.check.order import in_order
 from steersman.check.pods import Pods, pods_of
 from steersman.check.references import dangling_references
@@ -24,6 +25,13 @@ from steersman.machinery.patch.merge_patch import merge_patch_of
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_SHARED_BY_VERSIONS: Final = {
+    "validation": "schema",
+    "subresources": "subresources",
+    "additionalPrinterColumns": "additionalPrinterColumns",
+    "selectableFields": "selectableFields",
+}
+"""Fields of versions by the names that the server gives them in `spec` if they are the same in all versions."""
 _ELSEWHERE: Final = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService"})
 _POLICIES: Final = frozenset({"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
 _CONDITIONS: Final = {"NamesAccepted": "False", "NonStructuralSchema": "True"}
@@ -129,7 +137,10 @@ class _Judge:
         if self._server.resource_for(document.api_version, document.kind) is None:
             self._add(document, Rule.UNKNOWN_KIND, self._unknown_kind(document))
             return
-        if not await self._is_accepted(document):
+        accepted = await self._is_accepted(document)
+        if self._settings.user is not None:  # for the other objects it exists, whatever the user's rights
+            await self._send(document, self._old.get(self._identity(document)), ADMIN, strict=False)
+        if not accepted:
             return
         await self._prepare(document)
         pods = pods_of(document)
@@ -137,7 +148,7 @@ class _Judge:
             await self._judge_pods(document, pods)
 
     async def _is_accepted(self, document: Document) -> bool:
-        """Write an object, tell what the server says, and return True if it is on the server now.
+        """Write an object, tell what the server says, and return True if it accepts the object.
 
         Without its unknown fields an object is judged once more, so that what else is wrong with it is told too.
         """
@@ -151,14 +162,17 @@ class _Judge:
                 return True
             found = list(without_consequences(verdicts(answer.error), unknown))
             for verdict in found:
-                self._add(document, verdict.rule, verdict.message, verdict.field)
+                field = verdict.field
+                if verdict.rule is Rule.MALFORMED:
+                    field = field_of(document.plain, verdict.message, field)
+                self._add(document, verdict.rule, verdict.message, field)
             if any(each.rule is not Rule.UNKNOWN_FIELD for each in found):
                 return False
             unknown = found
         return False
 
     async def _write(self, document: Document, *, strict: bool) -> Answer:
-        """Write an object as the user, or change the old one to it."""
+        """Write an object, or change the old one to it; as a user who is no administrator only try it."""
         user = self._settings.user
         old = self._old.get(self._identity(document))
         if user is None:
@@ -166,7 +180,6 @@ class _Judge:
         answer = await self._send(document, old, user, strict=strict, dryRun="All")
         if answer.error is not None and answer.error.reason == "AlreadyExists" and document.group == _RBAC:
             return Answer(warnings=answer.warnings)  # written before the others, as the user's rights
-        await self._send(document, old, ADMIN, strict=False)
         return answer
 
     async def _send(
@@ -296,8 +309,17 @@ def _with_lines(found: list[tuple[Document, Finding]]) -> list[Finding]:
         by_source.setdefault(each[0].source.name, []).append(each)
     findings: list[Finding] = []
     for here in by_source.values():
-        fields = [(document.number, (*document.path, *steps_of(finding.field))) for document, finding in here]
+        fields = [(document.number, (*document.path, *_steps(document, finding.field))) for document, finding in here]
         lines = lines_of(here[0][0].source.data, fields)
         placed = [replace(each, line=lines.get(number, each.line)) for number, (_, each) in enumerate(here)]
         findings += sorted(placed, key=lambda each: each.line)
     return findings
+
+
+def _steps(document: Document, field: str) -> tuple[str, ...]:
+    """Return the steps to a field. What all versions of a definition share is reported as `spec.validation` and such."""
+    steps = steps_of(field)
+    if (document.group, document.kind) == _DEFINITION and steps[:1] == ("spec",) and steps[1:2]:
+        shared = _SHARED_BY_VERSIONS.get(steps[1])
+        return steps if shared is None else ("spec", "versions", "0", shared, *steps[2:])
+    return steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import msgspec
@@ -49,7 +50,10 @@ def as_sarif(report: Report) -> bytes:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    location = {"artifactLocation": {"uri": finding.file}, "region": {"startLine": finding.line}}
+    location = {
+        "artifactLocation": {"uri": quote(finding.file, errors="surrogateescape")},
+        "region": {"startLine": finding.line},
+    }
     return {
         "ruleId": finding.rule.value,
         "ruleIndex": list(Rule).index(finding.rule),

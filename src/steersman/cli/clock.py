@@ -9,11 +9,12 @@ import click
 import msgspec
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
-from steersman.cli.durations import in_words
+from steersman.cli.durations import in_hours
 from steersman.cli.numbers import FiniteRange
 from steersman.client.client import Client
 from steersman.cluster.clock import ClockState
 from steersman.cluster.clock_paths import PATH, ClockChange
+from steersman.machinery.values.durations import DurationError, parse_duration
 
 _AGAIN: Final = 0.05
 """Seconds between two looks at a clock that is moved."""
@@ -53,7 +54,14 @@ def resume(context: click.Context, /, **target: Any) -> None:
 @click.pass_context
 @cluster_options
 def advance(context: click.Context, /, duration: str, **target: Any) -> None:
-    """Move the time forward by DURATION (30s, 2h, 24h), with everything that happens in it."""
+    """Move the time by DURATION (30s, 2h, 24h).
+
+    Everything that falls due in it happens, each at its time.
+    """
+    try:
+        parse_duration(duration)
+    except DurationError as error:
+        raise click.UsageError(f"{error}: write 90s, 30m or 24h", context) from None
     _print(context, target, ClockChange(advance=duration))
 
 
@@ -85,6 +93,6 @@ async def _changed(client: Client, change: ClockChange | None) -> ClockState:
 
 def line_of(state: ClockState) -> str:
     """Return a line about the clock."""
-    ahead = f"{in_words(round(abs(state.ahead_seconds)))} {'behind' if state.ahead_seconds < 0 else 'ahead'}"
-    moving = f", {in_words(state.advancing_seconds)} of a leap to come" if state.advancing_seconds else ""
+    ahead = f"{in_hours(round(abs(state.ahead_seconds)))} {'behind' if state.ahead_seconds < 0 else 'ahead'}"
+    moving = f", {in_hours(state.advancing_seconds)} of a leap to come" if state.advancing_seconds else ""
     return f"{state.time}, {ahead}, {f'speed {state.speed:g}' if state.speed else 'stopped'}{moving}"

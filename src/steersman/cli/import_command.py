@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
-from steersman.cli.paths import AbsolutePath
+from steersman.cli.paths import OutputFile
 from steersman.cli.serve import fail
 from steersman.cli.terminal_text import printable
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     required=True,
-    type=AbsolutePath(dir_okay=False),
+    type=OutputFile(),
     metavar="file",
     help="file to write, *.gz packed",
 )

@@ -35,6 +35,19 @@ class AbsolutePath(click.Path):
         return absolute(os.fsdecode(super().convert(value, param, ctx)))
 
 
+class OutputFile(AbsolutePath):
+    """Parameter type of a file to write, whose folder exists."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if not path.parent.is_dir():
+            self.fail(f"there is no folder {path.parent}", param, ctx)
+        return path
+
+
 cluster_data_dir: Final = click.option(
     "--data-dir",
     type=AbsolutePath(file_okay=False),

@@ -80,7 +80,12 @@ def _words_of(error: click.ClickException) -> str:
         below = _BELOW.match(error.message)
         if below is not None:
             return f"{_shown(error.param)}: {below[1]} is less than {below[2]}"
-        return f"{_shown(error.param)}: {_lowered(error.message).replace('valid integer range', 'whole number')}"
+        said = (
+            _lowered(error.message)
+            .replace("valid integer range", "whole number")
+            .replace("valid float range", "number")
+        )
+        return f"{_shown(error.param)}: {said}"
     further = _FURTHER.match(error.format_message())
     if further is not None:
         return f"unexpected argument {further[1]!r}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
-from steersman.cli.paths import AbsolutePath
+from steersman.cli.paths import OutputFile
 from steersman.cli.serve import fail
 from steersman.cli.terminal_text import printable
 
@@ -23,9 +23,7 @@ _MIB: Final = 1 << 20
 
 
 @click.command()
-@click.option(
-    "-o", "--output", required=True, type=AbsolutePath(dir_okay=False), metavar="file", help="recording, new or earlier"
-)
+@click.option("-o", "--output", required=True, type=OutputFile(), metavar="file", help="recording, new or earlier")
 @click.option("--include-secrets", is_flag=True, help="with the values of Secrets, which are left out otherwise")
 @click.option(
     "--max-size", type=click.IntRange(1, 8192), default=1024, metavar="MiB", help="size of the file at which it ends"
@@ -88,7 +86,7 @@ def _seconds(duration: str) -> float:
     try:
         found = parse_duration(duration) / 1e9
     except DurationError as error:
-        raise click.UsageError(f"--for: {error}", click.get_current_context()) from None
+        raise click.UsageError(f"--for: {error}: write 90s, 30m or 24h", click.get_current_context()) from None
     if found <= 0:
         raise click.UsageError("--for: more than 0 is needed", click.get_current_context())
     return found

@@ -13,7 +13,7 @@ import click
 
 from steersman.cli.durations import in_words
 from steersman.cli.numbers import FiniteRange
-from steersman.cli.paths import AbsolutePath
+from steersman.cli.paths import AbsolutePath, OutputFile
 from steersman.cli.serve import allow_many_files, fail, ready_line
 from steersman.cli.terminal_text import printable
 from steersman.work.no_collections import no_collections
@@ -39,9 +39,7 @@ _FASTEST: Final = 3600.0
 )
 @click.option("--until", metavar="time", help="end: time (RFC 3339), or duration from the beginning such as 2h30m")
 @click.option("--nodes", type=click.IntRange(0), default=0, metavar="int", help="further simulated nodes")
-@click.option(
-    "-o", "--output", type=AbsolutePath(dir_okay=False), metavar="file", help="file for the objects of the end"
-)
+@click.option("-o", "--output", type=OutputFile(), metavar="file", help="file for the objects of the end")
 @click.option(
     "--secure-port",
     type=click.IntRange(0, 65535),
@@ -66,6 +64,8 @@ def replay(file: Path, speed: float, until: str | None, nodes: int, output: Path
         try:
             recorded = load_recorded(file)
             end = _end(until, recorded)
+            if end < recorded.start:
+                raise click.UsageError("--until: before the recording begins", click.get_current_context())
             _check_length(recorded, end)
             folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="steersman-"))
             options = Options(
@@ -85,7 +85,8 @@ def replay(file: Path, speed: float, until: str | None, nodes: int, output: Path
     actions = ", ".join(f"{count} {verb}" for verb, count in played.actions.items())
     ratio = played.seconds / seconds if seconds else 0.0
     click.echo(
-        f"played {in_words(played.seconds)} in {seconds:.1f} s (speed {ratio:.0f}): {played.changes} changes, {actions}"
+        f"played {in_words(played.seconds)} in {seconds:.1f} s (speed {ratio:.0f}): "
+        f"{played.changes} recorded changes, requests sent: {actions}"
     )
     for each in played.problems[:_FEW]:
         click.echo(f"refused: {printable(each)}", err=True)
@@ -107,7 +108,8 @@ def _end(until: str | None, recorded: Recorded) -> float:
             return parse(until).timestamp()
         except TimeError:
             raise click.UsageError(
-                f"--until: {until!r} is neither a time nor a duration", click.get_current_context()
+                f"--until: {until!r} is neither a time (RFC 3339) nor a duration such as 2h30m",
+                click.get_current_context(),
             ) from None
 
 

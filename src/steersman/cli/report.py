@@ -75,7 +75,7 @@ def report(
 
         click.echo(from_json(json.dumps(found.role()).encode()), nl=False)
     else:
-        for line in _lines(found, rules):
+        for line in _lines(found, rules, recent=recent):
             click.echo(line)
     sys.exit(status)
 
@@ -161,16 +161,17 @@ def _plain_client(client: ClientCounts) -> dict[str, Any]:
     }
 
 
-def _lines(found: Report, rules: list[Any] | None) -> Iterator[str]:
+def _lines(found: Report, rules: list[Any] | None, *, recent: bool) -> Iterator[str]:
     if not found.clients:
-        yield "no requests of clients"
+        kept = "; they are kept while somebody reads them, and for a minute after" if recent else ""
+        yield f"no requests of clients{kept}"
     for client in found.clients:
         yield from _client_lines(client)
     observed = found.observations
     if observed:
         yield "worth a look"
         for each in observed:
-            yield f"  {printable(each.client)}: {printable(each.message)}"
+            yield f"  {printable(each.client or '-')}: {printable(each.message)}"
     if rules is not None:
         from steersman.report.roles import unused_rights
 
@@ -185,7 +186,7 @@ def _client_lines(client: ClientCounts) -> Iterator[str]:
 
     failed = sum(client.failed.values())
     name = f"{printable(client.user_agent or '-')} ({printable(client.user or 'anonymous')})"
-    yield f"{name}: {client.total} requests, {failed} failed"
+    yield f"{name}: {client.total} request{'' if client.total == 1 else 's'}, {failed} failed"
     rows = []
     for (group, resource, verb), count in client.requests.most_common(_MOST_ROWS):
         full = f"{resource}.{group}" if group else resource

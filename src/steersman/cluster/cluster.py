@@ -156,7 +156,7 @@ class Cluster:
             await self.stop()
             raise
         for note in self.notes:
-            logger.warning("%s: %s", self._configuration.dump, note)
+            logger.warning("%s: %s", self._configuration.dump or "the recording", note)
         self._running.push_async_callback(self.plane.stop)
         self._running.push_async_callback(self._stop_components)
         try:

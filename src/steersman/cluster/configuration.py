@@ -195,9 +195,16 @@ def _load(path: Path, found: _File) -> Load:
 def _devices(path: Path, found: _File) -> DeviceSets:
     """Return the configured devices. Raises ConfigurationError."""
     try:
-        return DeviceSets(found.devices)
+        sets = DeviceSets(found.devices)
     except SelectorError as error:
         raise ConfigurationError(f"{path}: devices: {error}") from None
+    if found.devices:
+        from steersman.cluster.device_configuration import fault_of
+
+        for at, each in enumerate(found.devices):
+            if fault := fault_of(each):
+                raise ConfigurationError(f"{path}: devices[{at}]: {fault}")
+    return sets
 
 
 def _is_object(document: Any) -> bool:

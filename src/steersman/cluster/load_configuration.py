@@ -16,6 +16,7 @@ from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import SelectorError
+from steersman.machinery.suggestions import known_names_hint
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.curves import Curve, Interpolation, Point
@@ -25,6 +26,7 @@ _MOST_BYTES: Final = 4 << 20
 """Bytes of a file of points."""
 _MOST_POINTS: Final = 100_000
 _TIME: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?", re.ASCII)
+_CURVE: Final = re.compile(r"\bcurves\.([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 _DIGIT: Final = re.compile("[0-9]", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
 _NANO: Final = 10**9
@@ -81,11 +83,23 @@ def load_of(
             raise LoadError(f"two curves are called {entry.name}")
         found[entry.name] = _curve(entry, folder)
     try:
-        return Load(found, [_usage_rule(each) for each in usage], [_metric_rule(each) for each in metrics], seed=seed)
+        usage_rules, metric_rules = list(map(_usage_rule, usage)), list(map(_metric_rule, metrics))
+        load = Load(found, usage_rules, metric_rules, seed=seed)
+        expressions = (text for rule in usage_rules for text in rule.expressions.values())
+        for text in (*expressions, *(each.value for each in metric_rules)):
+            _check_curves(text, found)
+        return load
     except LoadError:
         raise
     except ValueError as error:
         raise LoadError(str(error)) from None
+
+
+def _check_curves(text: str, known: Mapping[str, Curve]) -> None:
+    """Raise LoadError for an expression over a curve that is not among the known ones."""
+    for name in _CURVE.findall(text):
+        if name not in known:
+            raise LoadError(f"{text}: no curve {name!r}{known_names_hint(name, known) if known else ''}")
 
 
 def _curve(entry: CurveEntry, folder: Path) -> Curve:
@@ -97,7 +111,9 @@ def _curve(entry: CurveEntry, folder: Path) -> Curve:
             raise LoadError(f"has more than {_MOST_POINTS} points")
         read = sorted(Point(_seconds(at), _value(value)) for at, value in points.items())
         return Curve(read, parse_duration(entry.repeat) / _NANO, entry.interpolation)
-    except (DurationError, OSError, ValueError) as error:
+    except OSError as error:
+        raise LoadError(f"curve {entry.name}: {folder / entry.file}: {error.strerror or error}") from None
+    except (DurationError, ValueError) as error:
         raise LoadError(f"curve {entry.name}: {error}") from None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -88,7 +88,7 @@ def open_to_append(path: Path) -> int:
         size = os.fstat(descriptor).st_size
         if size:
             with path.open("rb") as file:
-                _check_header(path, file)
+                _check_header(path, file.readline(4096))
             os.ftruncate(descriptor, _end_of_lines(descriptor, size))
         os.lseek(descriptor, 0, os.SEEK_END)
         if not size:
@@ -111,9 +111,9 @@ def _end_of_lines(descriptor: int, size: int) -> int:
     return 0
 
 
-def _check_header(path: Path, file: BinaryIO) -> None:
+def _check_header(path: Path, line: bytes) -> None:
     try:
-        header = _HEADER.decode(file.readline(4096))
+        header = _HEADER.decode(line)
     except msgspec.MsgspecError:
         header = Header()
     if (header.kind, header.api_version) != (KIND, API_VERSION):
@@ -143,9 +143,7 @@ def _changes(path: Path, source: Bytes) -> Iterator[Change]:
     for number, line in enumerate(_lines(path, source)):
         try:
             if number == 0:
-                header = _HEADER.decode(line)
-                if (header.kind, header.api_version) != (KIND, API_VERSION):
-                    raise DumpError(f"{path}: not a recording of `steersman record`")
+                _check_header(path, line)
                 continue
             if is_too_deep(line):
                 raise DumpError(f"{path}: line {number + 1}: exceeded max depth")
@@ -175,8 +173,8 @@ def _changes_of_trace(path: Path, data: bytes) -> Iterator[Change]:
         raise DumpError(f"{path}: a trace may have at most {MOST_TRACE >> 20} MiB")
     try:
         trace = _TRACE.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise DumpError(f"{path}: neither a recording nor a trace of SimKube: {error}") from None
+    except (msgspec.MsgspecError, RecursionError):
+        raise DumpError(f"{path}: neither a recording nor a trace of SimKube") from None
     known: set[tuple[str, str, str, str]] = set()
     for event in trace.events:
         for type_, objects in (("ADDED", event.applied_objs), ("DELETED", event.deleted_objs)):

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steersman.machinery.identity.action import Action
-from steersman.machinery.suggestions import explain_validation_error
+from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS, Action
+from steersman.machinery.suggestions import explain_validation_error, known_names_hint
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.net.ascii import lower
 
 MOST_PATTERNS: Final = 64
 """Patterns of one kind in a fault."""
@@ -150,6 +151,7 @@ def _check(spec: FaultSpec) -> None:
         for each in patterns:
             if len(each) > MOST_PATTERN:
                 raise InvalidFault(f"match.{name}: a pattern has at most {MOST_PATTERN} characters")
+    _check_words(spec.match)
     when, effect = spec.when, spec.effect
     if not 0 <= when.skip <= _MOST_COUNT or not 0 <= when.times <= _MOST_COUNT:
         raise InvalidFault(f"when: skip and times are from 0 to {_MOST_COUNT}")
@@ -164,6 +166,17 @@ def _check(spec: FaultSpec) -> None:
     ):
         _seconds(f"effect.{name}", text, LONGEST)
     _check_effect(effect)
+
+
+def _check_words(match: Match) -> None:
+    """Raise InvalidFault for verbs and resources that no request has."""
+    verbs = RESOURCE_VERBS if match.resources else RESOURCE_VERBS | PATH_VERBS
+    for each in match.verbs:
+        if "*" not in each and each not in verbs:
+            raise InvalidFault(f"match.verbs: no verb {each!r}{known_names_hint(each, RESOURCE_VERBS)}")
+    for each in match.resources:
+        if each != lower(each):
+            raise InvalidFault(f"match.resources: {each!r} is no name of resources, such as pods or deployments.apps")
 
 
 def _check_effect(effect: Effect) -> None:

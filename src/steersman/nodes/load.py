@@ -92,12 +92,18 @@ class Load:
         self._is_importing = False
         self.count_replicas: CountReplicas = lambda controller: 1
         """Counts the replicas of a controller."""
-        texts = [text for rule in usage for text in rule.expressions.values()] + [each.value for each in metrics]
-        for each in texts:
-            if _nanos(each) is None:
+        texts = [
+            (f"usage[{at}].{name}", text) for at, rule in enumerate(usage) for name, text in rule.expressions.items()
+        ]
+        texts += [(f"metrics[{at}].value", each.value) for at, each in enumerate(metrics)]
+        for where, text in texts:
+            if _nanos(text) is None:
                 if self._expressions is None:
                     self._expressions = import_module(_MODULE).LoadExpressions()
-                self._expressions.check(each)
+                try:
+                    self._expressions.check(text)
+                except ValueError as error:
+                    raise ValueError(f"{where}: {error}") from None
 
     # Usage
 

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS
+from steersman.machinery.suggestions import known_names_hint
 from steersman.report.observations import Observation, observations
 from steersman.report.roles import least_role
 from steersman.report.tally import WRITES, ClientCounts, Tally
 
+_VERBS: Final = RESOURCE_VERBS | PATH_VERBS | {"write"}
 _OWN: Final = (
     "system:apiserver",
     "system:kube-controller-manager",
@@ -59,8 +62,10 @@ class Report:
 
     def count(self, verb: str = "", resource: str = "") -> int:
         """Return the number of requests with a verb (`write` for all that write) and a resource, such as
-        `deployments.apps`, `pods` or `pods/status`.
+        `deployments.apps`, `pods` or `pods/status`. Raises ValueError for an unknown verb.
         """
+        if verb and verb not in _VERBS:
+            raise ValueError(f"no verb {verb!r}{known_names_hint(verb, _VERBS)}")
         return sum(number for (group, name, of), number in self._requests() if _fits(verb, resource, group, name, of))
 
     def _requests(self) -> Iterator[tuple[tuple[str, str, str], int]]:
@@ -106,7 +111,9 @@ class Report:
             if most is not None and number > most
         ]
         if over:
-            raise OverBudget("\n".join([*over, *(f"  {each.client}: {each.message}" for each in self.observations)]))
+            raise OverBudget(
+                "\n".join([*over, *(f"  {each.client or '-'}: {each.message}" for each in self.observations)])
+            )
 
 
 def _fits(verb: str, resource: str, group: str, name: str, of: str) -> bool:

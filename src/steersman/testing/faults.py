@@ -7,7 +7,21 @@ from itertools import count
 from types import TracebackType
 from typing import Protocol, TypeVar
 
-from steersman.faults.fault import Delay, Effect, Fault, FaultSpec, Injection, Match, Status, WatchEffect, When
+import msgspec
+
+from steersman.faults.fault import (
+    Delay,
+    Effect,
+    Fault,
+    FaultSpec,
+    Injection,
+    InvalidFault,
+    Match,
+    Status,
+    WatchEffect,
+    When,
+    spec_of,
+)
 from steersman.faults.fault_set import FaultSet
 
 R = TypeVar("R")
@@ -112,6 +126,8 @@ class Faults:
 
         Raises InvalidFault (a ValueError).
         """
+        if not code and (reason or message or retry_after):
+            raise InvalidFault("reason, message and retry_after need a code")
         watch = WatchEffect(
             close_after="" if close_watch_after is None else _duration(close_watch_after),
             close_after_events=close_watch_after_events,
@@ -136,7 +152,7 @@ class Faults:
             namespaces=_patterns(namespace),
             names=_patterns(name),
         )
-        spec = FaultSpec(match, When(skip, times, probability, seed), effect)
+        spec = spec_of(msgspec.to_builtins(FaultSpec(match, When(skip, times, probability, seed), effect)))
         fault = self._call(lambda: self._faults.add(f"test-{next(_numbers)}", spec))
         return InjectedFault(self._faults, fault, self._call)
 
@@ -146,8 +162,12 @@ class Faults:
 
 
 def _patterns(given: Patterns) -> list[str]:
-    return ([given] if given else []) if isinstance(given, str) else list(given)
+    """Return patterns as a list; FaultSpec refuses other values in it."""
+    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given] if given else []
 
 
 def _duration(seconds: float) -> str:
+    """Return seconds as a duration. Raises InvalidFault."""
+    if not isinstance(seconds, int | float):
+        raise InvalidFault(f"{seconds!r} is no number of seconds")
     return f"{seconds:.9f}s" if seconds else ""

@@ -81,3 +81,13 @@ async def test_users_do_again_what_they_did_each_at_its_time(tmp_path: Path) -> 
 def _seconds(time: str | None) -> int:
     assert time is not None
     return unix(time)
+
+
+async def test_notes_on_a_recording_name_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "day.rec"
+    file.write_bytes(header_line() + change_line(START, "PRESENT", real.pod("a")))
+    options = Options(data_dir=tmp_path / "data", listen=False, storage="memory")
+    cluster = Cluster(options, Configuration((), begins_with=load_recorded(file).beginning), owns_process=True)
+    await cluster.start()
+    await cluster.stop()
+    assert "the recording: nodes that the dump lacks were made up for their pods: 1" in caplog.messages

@@ -188,7 +188,7 @@ def _add_nodes(done: Completed) -> None:
     needed = {_parts(each).spec.node_name or "" for each in done.of_kind("", "Pod")} - known - {""}
     done.items += [made("v1", "Node", name, {}) for name in sorted(needed)]
     if needed:
-        done.notes.append(f"{len(needed)} nodes are not in the dump and were made up, as pods run on them")
+        done.notes.append(f"nodes that the dump lacks were made up for their pods: {len(needed)}")
 
 
 def _forget_missing_owners(done: Completed, namespaced: Mapping[tuple[str, str], bool]) -> None:

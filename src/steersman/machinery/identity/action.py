@@ -8,6 +8,13 @@ import msgspec
 
 from steersman.machinery.identity.schema import GroupResource
 
+RESOURCE_VERBS: Final = frozenset(
+    {"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
+)
+"""Verbs of requests for resources."""
+PATH_VERBS: Final = frozenset({"delete", "get", "head", "options", "patch", "post", "put"})
+"""Verbs of requests for paths that name no resource."""
+
 
 class Action(msgspec.Struct, frozen=True, gc=False):
     """The verb and target of a request (k8s.io/apiserver `RequestInfo`).
