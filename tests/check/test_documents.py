@@ -148,6 +148,38 @@ def test_charts_and_kustomizations_in_folders_are_rendered(tmp_path: Path, monke
     assert [each.kind for each in read([str(deploy / "part")])[0]] == ["kustomize"]
 
 
+def test_a_tool_that_prints_without_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Chart.yaml").write_text("")
+    program = tmp_path / "helm"
+    program.write_text("#!/bin/sh\nyes error >&2 &\nexec yes\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(InputError, match=r"helm template .*: a file may have at most 64 MiB"):
+        read([str(tmp_path)])
+
+
+def test_pipes_and_links_to_nowhere_in_folders_are_passed_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / ".#a.yaml").symlink_to("jane@host.1")
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: A\nmetadata: {name: a}\n")
+    assert [each.kind for each in read([str(tmp_path)])[0]] == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("name", "read_as"),
+    [
+        (r"\ud800", "\ufffd"),
+        (r"\udc00\ud800", "\ufffd\ufffd"),
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\\ud800", r"\ud800"),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path, name: str, read_as: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(f'{{"apiVersion": "v1", "kind": "A", "metadata": {{"name": "{name}"}}}}')
+    assert [each.name for each in read([str(file)])[0]] == [read_as]
+
+
 def test_paths_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"nowhere\.yaml does not exist"):
         read([str(tmp_path / "nowhere.yaml")])

@@ -44,6 +44,6 @@ def test_days_are_written_in_hours() -> None:
     assert (found.exit_code, "write 90s, 30m or 24h" in found.output) == (1, True)
 
 
-@pytest.mark.parametrize("wrong", [["speed", "-1"], ["speed", "fast"], ["advance"], ["pause", "1"]])
+@pytest.mark.parametrize("wrong", [["speed", "-1"], ["speed", "nan"], ["speed", "fast"], ["advance"], ["pause", "1"]])
 def test_wrong_arguments_are_refused(wrong: list[str]) -> None:
     assert CliRunner().invoke(main, ["clock", *wrong]).exit_code == 1

@@ -153,3 +153,25 @@ async def test_bounds_are_those_of_the_definition(client: Client, spec: dict[str
     with pytest.raises(StatusError) as refused:
         await client.apply(FAULTS, "x", "", body)
     assert refused.value.code == 422
+
+
+async def test_a_stored_fault_of_all_requests_does_not_keep_the_cluster_from_starting(tmp_path: Path) -> None:
+    await _run_with_fault(tmp_path, is_new=True)
+    await _run_with_fault(tmp_path, is_new=False)
+
+
+async def _run_with_fault(folder: Path, *, is_new: bool) -> None:
+    """Start and stop a cluster with a fault of all requests, which is stored if it is not new."""
+    cluster = Cluster(Options(data_dir=folder, listen=False), Configuration((), faults=True))
+    await cluster.start()
+    try:
+        client = cluster.client(ADMIN, "test")
+
+        async def is_hit() -> bool:
+            return await create(client, "hit") == 500
+
+        if is_new:
+            await add(client, "all", effect={"status": {"code": 500}})
+        await eventually(is_hit)
+    finally:
+        await cluster.stop()

@@ -116,6 +116,22 @@ def test_a_malformed_object_among_other_files_is_named(tmp_path: Path) -> None:
         read_dump(tmp_path)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damaged_zip_archives_are_refused_wherever_the_damage_is(tmp_path: Path, method: int) -> None:
+    out, file = io.BytesIO(), tmp_path / "bundle.zip"
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("\u00e9.json", config_map("a" * 50))
+    whole = out.getvalue()
+    refused = 0
+    for at in range(4, len(whole)):
+        file.write_bytes(whole[:at] + bytes((whole[at] ^ 0xFF,)) + whole[at + 1 :])
+        try:
+            read_dump(file)
+        except DumpError:
+            refused += 1
+    assert refused > 10
+
+
 def test_members_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MOST_MEMBERS", 2)
     file = tmp_path / "bundle"

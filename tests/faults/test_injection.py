@@ -16,6 +16,7 @@ from steersman.net.in_process import ClientResponse
 from steersman.net.message import BodyAborted
 from steersman.testing import Environment, User
 from steersman.testing.faults import Faults
+from tests.controllers.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -284,6 +285,21 @@ async def test_bookmarks_are_left_out_but_for_the_first(environment: Environment
     faults.add(verb="watch", withhold_bookmarks=True)
     async with Watch(environment, "bookmarks") as watch:
         assert await watch.events() == ["BOOKMARK"]
+
+
+async def test_requests_that_wait_go_on_when_the_fault_ends(environment: Environment, faults: Faults) -> None:
+    client, name = environment.client(), next(NAMES)
+    delay = faults.add(verb="create", resource="configmaps", delay=3600.0, delay_after=3600.0)
+    waiting = asyncio.create_task(client.post(PATH, config_map(name)))
+
+    async def is_hit() -> bool:
+        return delay.injected == 1
+
+    await eventually(is_hit)
+    assert not waiting.done()
+    faults.clear()
+    async with asyncio.timeout(30):
+        assert (await waiting).status == 201
 
 
 async def test_faults_end_with_their_time(environment: Environment) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Hashable, Iterator
+from math import inf
 from typing import Any, Final
 
 from msgspec import Struct
@@ -12,6 +14,8 @@ from steersman.check.finding import Level, Rule
 
 _MOST_CHANGES: Final = 100
 """Changes of a definition that are told."""
+_MOST_VALUES: Final = 20
+"""Values that a change tells."""
 _UPPER: Final = ("maximum", "maxLength", "maxItems", "maxProperties")
 _LOWER: Final = ("minimum", "minLength", "minItems", "minProperties")
 _FLAGS: Final = ("exclusiveMaximum", "exclusiveMinimum", "uniqueItems")
@@ -120,13 +124,14 @@ def _narrowed(pair: _Pair) -> Iterator[Change]:
     if before.get("nullable") is True and after.get("nullable") is not True:
         yield pair.narrowed("null is no longer allowed", "nullable")
     properties = mapping(after.get("properties"))
+    was_required = set(map(str, sequence(before.get("required"))))
     for each in sequence(after.get("required")):
-        if each not in sequence(before.get("required")) and "default" not in mapping(properties.get(str(each))):
+        if str(each) not in was_required and "default" not in mapping(properties.get(str(each))):
             yield pair.narrowed(f"{each} is now required, without a default", "required")
-    enum = sequence(after.get("enum"))
-    gone = [each for each in sequence(before.get("enum")) if each not in enum]
+    enum = set(map(_key, sequence(after.get("enum"))))
+    gone = [each for each in sequence(before.get("enum")) if _key(each) not in enum]
     if enum and (gone or not before.get("enum")):
-        what = f"{', '.join(map(str, gone))} no longer allowed" if gone else "only some values are allowed now"
+        what = f"{_shown(gone)} no longer allowed" if gone else "only some values are allowed now"
         yield pair.narrowed(what, "enum")
     for names, is_upper in ((_UPPER, True), (_LOWER, False)):
         for name in names:
@@ -147,5 +152,20 @@ def _narrowed(pair: _Pair) -> Iterator[Change]:
             yield pair.narrowed(f"the rule {rule} is new", f"x-kubernetes-validations[{number}].rule")
 
 
+def _shown(values: list[Any]) -> str:
+    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+    return ", ".join(map(str, values[:_MOST_VALUES])) + more
+
+
+def _key(value: Any) -> Hashable:
+    """Return a key by which values of JSON are compared."""
+    return value if isinstance(value, str | int | float) else (json.dumps(value, sort_keys=True),)
+
+
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf

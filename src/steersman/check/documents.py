@@ -6,12 +6,15 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from steersman.check.finding import Finding, Level, Rule, Subject
 from steersman.machinery.codec.yaml import YAMLError, located_documents
@@ -32,6 +35,12 @@ _TEMPLATE: Final = b"{{"
 _TOOL_SECONDS: Final = 120.0
 _STDIN: Final = "-"
 _SPACE: Final = " \t\r\n"
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""Escape in a string of JSON; the group is half of a surrogate pair."""
+_MOST_SHOWN: Final = 2000
+"""Bytes of a tool's errors that are shown."""
 
 
 class InputError(ValueError):
@@ -150,8 +159,9 @@ def _sources(path: str) -> Iterator[Source]:
             seen += 1
             if seen > MOST_FILES:
                 raise InputError(f"{place} has more than {MOST_FILES} files")
-            if Path(name).suffix in _SUFFIXES:
-                yield _file(Path(folder) / name, is_named=False)
+            file = Path(folder) / name
+            if file.suffix in _SUFFIXES and file.is_file():  # no pipe, and no link to nowhere, as editors make them
+                yield _file(file, is_named=False)
 
 
 def _tool_for(folder: Path, *, is_named: bool) -> tuple[str, ...] | None:
@@ -193,12 +203,65 @@ def _output(place: Path, *command: str) -> Source:
         )
     shown = " ".join(command)
     try:
-        done = subprocess.run([program, *command[1:]], capture_output=True, timeout=_TOOL_SECONDS, check=False)
+        code, output, errors = _run([program, *command[1:]])
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"{shown}: {error}") from None
-    if done.returncode:
-        raise InputError(f"{shown}: {trim_space(done.stderr.decode(errors='replace')[:2000])}")
-    return Source(f"{place} ({command[0]})", _bounded(done.stdout, shown))
+    output = _bounded(output, shown)
+    if code:
+        raise InputError(f"{shown}: {trim_space(errors.decode(errors='replace'))}")
+    return Source(f"{place} ({command[0]})", output)
+
+
+def _run(command: list[str]) -> tuple[int, bytes, bytes]:
+    """Return the exit code of a program, its output up to one byte more than allowed, and the begin of its errors.
+
+    A program that prints more is killed, with its children. Raises OSError, subprocess.TimeoutExpired.
+    """
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+
+        def kill() -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        assert process.stdout is not None
+        assert process.stderr is not None
+        errors = _Beginning(process.stderr)
+        ends = threading.Timer(_TOOL_SECONDS, kill)
+        ends.daemon = True
+        ends.start()
+        try:
+            output = process.stdout.read(MOST_BYTES + 1)
+            if len(output) > MOST_BYTES:
+                kill()
+            code = process.wait()
+        finally:
+            kill()
+            is_late = not ends.is_alive()
+            ends.cancel()
+        if is_late:
+            raise subprocess.TimeoutExpired(command, _TOOL_SECONDS)
+        return code, output, errors.data()
+
+
+class _Beginning:
+    """The first bytes of a pipe, which is read to its end."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._data = b""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        self._data = self._pipe.read(_MOST_SHOWN)
+        while self._pipe.read(1 << 16):
+            pass
+
+    def data(self) -> bytes:
+        """Return the bytes once the pipe is closed."""
+        self._thread.join(1.0)
+        return self._data
 
 
 def _read_source(source: Source, documents: list[Document], findings: list[Finding]) -> None:
@@ -220,6 +283,8 @@ def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
     if is_too_deep(source.data):
         raise YAMLError("exceeded max depth")
     content = source.data.decode()  # as kubectl: JSON documents may follow each other
+    if "\\u" in content:
+        content = _ESCAPE.sub(_without_half, content)
     decoder = json.JSONDecoder(parse_constant=_refuse)
     position, length = 0, len(content)
     line, counted = 1, 0
@@ -230,6 +295,11 @@ def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
         line, counted = line + content.count("\n", counted, position), position
         value, position = decoder.raw_decode(content, position)
         yield value, line, []
+
+
+def _without_half(escape: re.Match[str]) -> str:
+    """Return an escape of JSON; U+FFFD for half of a surrogate pair, as in Go."""
+    return escape[0] if escape[1] is None else "\\ufffd"
 
 
 def _refuse(name: str) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
 from steersman.cli.durations import in_hours
+from steersman.cli.numbers import FiniteRange
 from steersman.client.client import Client
 from steersman.cluster.clock import ClockState
 from steersman.cluster.clock_paths import PATH, ClockChange
@@ -65,7 +66,7 @@ def advance(context: click.Context, /, duration: str, **target: Any) -> None:
 
 
 @clock.command()
-@click.argument("factor", type=click.FloatRange(0))
+@click.argument("factor", type=FiniteRange(0))
 @click.pass_context
 @cluster_options
 def speed(context: click.Context, /, factor: float, **target: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from steersman.cli.durations import in_words
+from steersman.cli.numbers import FiniteRange
 from steersman.cli.paths import AbsolutePath, OutputFile
 from steersman.cli.serve import allow_many_files, fail, ready_line
 from steersman.cli.terminal_text import printable
@@ -31,7 +32,7 @@ _FASTEST: Final = 3600.0
 @click.argument("file", type=AbsolutePath(dir_okay=False, exists=True))
 @click.option(
     "--speed",
-    type=click.FloatRange(0.001, _FASTEST),
+    type=FiniteRange(0.001, _FASTEST),
     default=60.0,
     metavar="number",
     help="simulated seconds in a real one",
@@ -65,6 +66,7 @@ def replay(file: Path, speed: float, until: str | None, nodes: int, output: Path
             end = _end(until, recorded)
             if end < recorded.start:
                 raise click.UsageError("--until: before the recording begins", click.get_current_context())
+            _check_length(recorded, end)
             folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="steersman-"))
             options = Options(
                 data_dir=Path(folder),
@@ -109,6 +111,16 @@ def _end(until: str | None, recorded: Recorded) -> float:
                 f"--until: {until!r} is neither a time (RFC 3339) nor a duration such as 2h30m",
                 click.get_current_context(),
             ) from None
+
+
+def _check_length(recorded: Recorded, end: float) -> None:
+    """Raise DumpError for a replay that takes longer than the clock of a cluster can be moved."""
+    from steersman.cluster.clock import FURTHEST
+    from steersman.dumps.errors import DumpError
+
+    if end - recorded.start > FURTHEST:
+        most = int(FURTHEST // 86400)
+        raise DumpError(f"{recorded.path}: a replay has at most {most} days: use --until")
 
 
 async def _replay(

@@ -194,6 +194,7 @@ class Cluster:
             assert self.plane.server is not None
             install_clock_paths(self.plane.server, self._clock)
         await apply_manifests(self.client(_ADMIN, "steersman"), self._manifests)
+        self._start_faults()
 
     async def _create_pools(self) -> None:
         """Make the groups of nodes pools, and drop the nodes that these no longer have.
@@ -264,6 +265,11 @@ class Cluster:
                 raise
             raise self._configuration.error(error) from None  # such as a node with an invalid name, label or taint
 
+    def _start_faults(self) -> None:
+        """Begin with stored faults and new ones."""
+        assert self._components is not None
+        self._components.start_faults()
+
     def _informers(self) -> Informers:
         assert self._components is not None
         return self._components.informers
@@ -322,6 +328,7 @@ class Cluster:
             await self._stop_components()
             await self.plane.restore(snapshot)
             await self._start_components()
+            self._start_faults()
         await self.settle()
 
     async def _restore_state(self, snapshot: Snapshot) -> None:

@@ -119,8 +119,6 @@ class Components:
             self._running.callback(self._usages.remove, self._kwok_usage)
         if self._pools is not None:
             await self._start_pools(self._pools)
-        if self._faults is not None and self._faults_client is not None:
-            self._start_faults(self._faults, self._faults_client)
 
     def _players(self, stages: Stages) -> StagePlayers:
         from steersman.nodes.stages.players import StagePlayers
@@ -146,8 +144,11 @@ class Components:
         self._running.push_async_callback(controller.stop)
         controller.start()
 
-    def _start_faults(self, faults: FaultSet, client: Client) -> None:
-        """Start the controller of Faults."""
+    def start_faults(self) -> None:
+        """Start the controller of Faults: last, as stored ones would keep the cluster from starting."""
+        faults, client = self._faults, self._faults_client
+        if faults is None or client is None:
+            return
         from steersman.cluster.fault_objects.controller import FaultController
 
         manager = self._manager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -27,6 +29,17 @@ _LONG_NAME: Final = frozenset({b"L", b"x"})
 GZIP: Final = b"\x1f\x8b"
 ZIP: Final = b"PK\x03\x04"
 _LENGTH: Final = re.compile(rb"[0-9]{1,6}")
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    struct.error,
+)
+"""Errors of the standard library for a damaged zip archive, or one that it cannot read."""
 _GZIP_WINDOW: Final = 31
 """zlib's number for data with gzip's header."""
 
@@ -189,6 +202,25 @@ def zip_members(path: Path) -> Iterator[Member]:
                     raise DumpError(f"{path}: unpacks to more than {MOST_UNPACKED >> 30} GiB")
                 if not each.is_dir():
                     with archive.open(each) as content:
-                        yield Member(each.filename, each.file_size, content)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
-        raise DumpError(f"{path}: damaged zip archive: {error}") from None
+                        yield Member(each.filename, each.file_size, _ZipPart(path, content))
+    except _DAMAGED as error:
+        raise _damaged(path, error) from None
+
+
+class _ZipPart:
+    """The bytes of one member of a zip file."""
+
+    def __init__(self, path: Path, source: Bytes) -> None:
+        self._path = path
+        self._source = source
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes of the member, none at its end. Raises DumpError, OSError."""
+        try:
+            return self._source.read(size)
+        except _DAMAGED as error:
+            raise _damaged(self._path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> DumpError:
+    return DumpError(f"{path}: damaged zip archive: {str(error) or 'it ends early'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -248,7 +249,7 @@ class Fault:
         self.watch_delay = _seconds("", effect.watch.delay, LONGEST)
         self.ends_at = now + _seconds("", when.for_, _LONGEST_TIME) if when.for_ else None
         self._chance = random.Random(when.seed)
-        self._when_over: list[Callable[[], None]] = []
+        self._when_over: dict[Callable[[], None], None] = {}
         self._is_over = False
 
     @property
@@ -271,12 +272,30 @@ class Fault:
         if self._is_over:
             callback()
         else:
-            self._when_over.append(callback)
+            self._when_over[callback] = None
+
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Do not call `callback` when the fault ends."""
+        self._when_over.pop(callback, None)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for a time, or until the fault ends."""
+        if self._is_over:
+            return
+        over = asyncio.Event()
+        self.on_end(over.set)
+        try:
+            async with asyncio.timeout(seconds):
+                await over.wait()
+        except TimeoutError:
+            return
+        finally:
+            self.forget(over.set)
 
     def end(self) -> None:
-        """End the fault, so that held events go on."""
+        """End the fault, so that requests and events that it holds back go on."""
         self._is_over = True
-        callbacks, self._when_over = self._when_over, []
+        callbacks, self._when_over = self._when_over, {}
         for each in callbacks:
             each()
 

@@ -57,14 +57,14 @@ async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:
         request.audit.annotate(ANNOTATION, fault.name)
     with step("Injected fault", fault=fault.name):
         if fault.before:
-            await asyncio.sleep(fault.before)
+            await fault.wait(fault.before)
         if effect.cut:
             raise ConnectionCut
         if effect.status is not None:
             return error_response(request, status_error(effect.status, request.info.action))
         response = await next_(request)
         if fault.after:
-            await asyncio.sleep(fault.after)
+            await fault.wait(fault.after)
         if effect.lose_answer:
             await _abandon(response)
             raise ConnectionCut

@@ -65,6 +65,7 @@ class FaultyWatch:
         for each in self._timers:
             each.cancel()
         self._timers.clear()
+        self._fault.forget(self._release)
         self._held.clear()
         self._writer = None
         self._inner.closed()
