@@ -123,6 +123,31 @@ def test_charts_and_kustomizations_are_rendered_by_their_tools(
         read([str(folder)])
 
 
+def test_charts_and_kustomizations_in_folders_are_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("helm", "kustomize"):
+        (tools / tool).write_text(f"#!/bin/sh\nprintf 'apiVersion: v1\\nkind: {tool}\\n'\n")
+        (tools / tool).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    deploy = tmp_path / "deploy"
+    for file, text in (
+        ("a.yaml", TWO),
+        ("chart/Chart.yaml", ""),
+        ("chart/templates/a.yaml", "{{ if .Values.a }}"),
+        ("chart/charts/b/Chart.yaml", ""),
+        ("overlay/kustomization.yaml", ""),
+        ("overlay/patch.yaml", TWO),
+        ("part/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"),
+    ):
+        (deploy / file).parent.mkdir(parents=True, exist_ok=True)
+        (deploy / file).write_text(text)
+    found, findings = read([str(deploy)])
+    assert [each.kind for each in found] == ["ConfigMap", "ConfigMap", "helm", "kustomize"]
+    assert findings == []
+    assert [each.kind for each in read([str(deploy / "part")])[0]] == ["kustomize"]
+
+
 def test_a_tool_that_prints_without_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "Chart.yaml").write_text("")
     program = tmp_path / "helm"
@@ -153,31 +178,6 @@ def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path, name: str, read_
     file = tmp_path / "a.json"
     file.write_text(f'{{"apiVersion": "v1", "kind": "A", "metadata": {{"name": "{name}"}}}}')
     assert [each.name for each in read([str(file)])[0]] == [read_as]
-
-
-def test_charts_and_kustomizations_in_folders_are_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for tool in ("helm", "kustomize"):
-        (tools / tool).write_text(f"#!/bin/sh\nprintf 'apiVersion: v1\\nkind: {tool}\\n'\n")
-        (tools / tool).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tools))
-    deploy = tmp_path / "deploy"
-    for file, text in (
-        ("a.yaml", TWO),
-        ("chart/Chart.yaml", ""),
-        ("chart/templates/a.yaml", "{{ if .Values.a }}"),
-        ("chart/charts/b/Chart.yaml", ""),
-        ("overlay/kustomization.yaml", ""),
-        ("overlay/patch.yaml", TWO),
-        ("part/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"),
-    ):
-        (deploy / file).parent.mkdir(parents=True, exist_ok=True)
-        (deploy / file).write_text(text)
-    found, findings = read([str(deploy)])
-    assert [each.kind for each in found] == ["ConfigMap", "ConfigMap", "helm", "kustomize"]
-    assert findings == []
-    assert [each.kind for each in read([str(deploy / "part")])[0]] == ["kustomize"]
 
 
 def test_paths_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ TO_OPERATORS = {
     "aggregator/remote_discovery.py",
     "aggregator/remote_openapi.py",
     "cluster/configuration.py",
+    "cluster/device_configuration.py",
     "cluster/opening/",
     "dumps/",
     "report/",
