@@ -72,3 +72,19 @@ def test_a_tree_of_circles_is_refused_at_once(tmp_path: Path) -> None:
     data[other * 4096 : other * 4096 + 32] = data[root * 4096 : root * 4096 + 32]
     with pytest.raises(SnapshotError, match="damaged"):
         read_snapshot(file(tmp_path, bytes(data)), MOST)
+
+
+def test_elements_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
+    """A page of many elements, each with all of its bytes, would take the time of the square of its size."""
+    data = bytearray(MEMBER)
+    roots = {struct.unpack_from("<Q", data, meta + 32)[0] for meta in (0, 4096)}
+    leaf = next(each for each in range(2, 100) if each not in roots)
+    for page in roots:
+        struct.pack_into("<QHHI", data, page * 4096, page, 2, 1, 0)
+        struct.pack_into("<IIII3sQQ", data, page * 4096 + 16, 1, 16, 3, 16, b"key", leaf, 0)
+    struct.pack_into("<QHHI", data, leaf * 4096, leaf, 2, 100, 0)
+    for element in range(100):
+        struct.pack_into("<IIII", data, leaf * 4096 + 16 + element * 16, 0, 1616 - 16 - element * 16, 17, 2000)
+    data[leaf * 4096 + 1616 : leaf * 4096 + 4096] = b"\0" * 2480
+    with pytest.raises(SnapshotError, match="damaged leaf"):
+        read_snapshot(file(tmp_path, bytes(data)), MOST)

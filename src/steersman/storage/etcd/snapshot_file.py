@@ -166,6 +166,7 @@ def _inline(data: bytes) -> _Page:
 
 
 def _elements(data: mmap.mmap | bytes, page: _Page) -> Iterator[tuple[int, bytes, bytes]]:
+    left = page.end - page.at  # elements share no bytes
     for index in range(page.count):
         at = page.at + _HEADER.size + index * _LEAF.size
         if at + _LEAF.size > page.end:
@@ -173,7 +174,8 @@ def _elements(data: mmap.mmap | bytes, page: _Page) -> Iterator[tuple[int, bytes
         flags, distance, key_size, value_size = _LEAF.unpack_from(data, at)
         begin = at + distance
         middle, end = begin + key_size, begin + key_size + value_size
-        if end > page.end:
+        left -= end - begin
+        if end > page.end or left < 0:
             raise SnapshotError("damaged leaf")
         yield flags, data[begin:middle], data[middle:end]
 
