@@ -28,6 +28,7 @@ AT_RUN_TIME = {
     "machinery/go/printable.py": "characters of a table",
     "machinery/validation/formats.py": "`_whole`, which is called with the patterns of this file",
     "nodes/shell/text_programs.py": "the set of characters of `tr -s`, escaped: runs of one of them",
+    "nodes/stages/sprig/moments.py": "parts of a table, and the rest of a layout of at most 200 characters, escaped",
     "schema/formats.py": "`_matching`, which is called with the patterns of this file",
 }
 """Files that build a pattern at run time, with the reason."""

@@ -11,6 +11,7 @@ from steersman.cli.main import main
 from steersman.dumps.recordings import change_line, header_line
 
 _DAY = 86400.0
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
 
 
 def recording(folder: Path, days: float) -> str:
@@ -37,9 +38,6 @@ def test_a_replay_beyond_the_reach_of_the_clock_is_refused(tmp_path: Path, days:
 
 def test_an_end_before_the_beginning_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "day.rec"
-    file.write_bytes(
-        header_line()
-        + change_line(1_800_000_000.0, "PRESENT", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}})
-    )
+    file.write_bytes(header_line() + change_line(1_800_000_000.0, "PRESENT", NODE))
     found = CliRunner().invoke(main, ["replay", str(file), "--until", "2020-01-01T00:00:00Z"])
     assert (found.exit_code, "--until: before the recording begins" in found.output) == (1, True)

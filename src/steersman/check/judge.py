@@ -79,7 +79,7 @@ class _Judge:
         self._quotas: set[str] = set()
         """Namespaces with quotas."""
         self._old: dict[Identity, Document] = {}
-        self._seen: dict[Identity, Document] = {}
+        self._judged: dict[Identity, Document] = {}
 
     def references(self, documents: Sequence[Document], old: Sequence[Document]) -> Iterator[tuple[Document, Finding]]:
         """Yield findings about references that lead nowhere."""
@@ -129,7 +129,7 @@ class _Judge:
         for each in document.problems:
             self._add(document, Rule.UNREADABLE, each)
         identity = self._identity(document)
-        earlier = self._seen.setdefault(identity, document)
+        earlier = self._judged.setdefault(identity, document)
         if earlier is not document and document.metadata.get("name"):
             place = f"{earlier.source.name}:{earlier.line}"
             self._add(document, Rule.DUPLICATE, f"the object is also in {place}", level=Level.WARNING)
@@ -260,7 +260,7 @@ class _Judge:
         """Judge old custom resources under new definitions, without what is forgiven to values that do not change."""
         changed = {
             (text(mapping(each.plain.get("spec")).get("group")), text(mapping(names).get("kind")))
-            for each in self._seen.values()
+            for each in self._judged.values()
             if (each.group, each.kind) == _DEFINITION
             for names in [mapping(each.plain.get("spec")).get("names")]
         }

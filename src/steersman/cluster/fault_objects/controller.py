@@ -35,7 +35,7 @@ class FaultController(Controller[str]):
     def __init__(self, dependencies: ControllerDependencies, faults: FaultSet) -> None:
         super().__init__(dependencies)
         self._faults = faults
-        self._known: dict[str, tuple[str, int, Fault | None]] = {}
+        self._applied: dict[str, tuple[str, int, Fault | None]] = {}
         """Uid and generation of each object, and its fault unless it is invalid."""
         self._running: asyncio.Task[None] | None = None
         self._objects = self.informers.for_resource(FAULTS)
@@ -72,17 +72,17 @@ class FaultController(Controller[str]):
     async def sync(self, key: str) -> None:
         obj = self._objects.get("", key)
         if obj is None or obj.metadata.deletion_timestamp:
-            self._known.pop(key, None)
+            self._applied.pop(key, None)
             self._faults.remove(key)
             return
         before = _status_of(obj)
         uid, generation = obj.metadata.uid, obj.metadata.generation
-        known = self._known.get(key)
+        known = self._applied.get(key)
         if known is not None and known[:2] == (uid, generation):
             fault, error = known[2], ""
         else:
             fault, error = self._begin(obj, before)
-            self._known[key] = uid, generation, fault
+            self._applied[key] = uid, generation, fault
         if fault is None and not error:
             return
         status = _status(before, generation, fault, error)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml as pyyaml
 
 _PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 _MOST_STEPS: Final = 100
 
 

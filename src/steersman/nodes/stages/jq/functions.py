@@ -84,7 +84,7 @@ def _number_of(run: Run, value: Value) -> Value:
     if isinstance(value, str):
         shortened = ascii.lower(value)[:_LONGEST_TIME]
         if len(value) <= _LONGEST_TIME and re.fullmatch(
-            r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,4})?", shortened
+            r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]{1,4})?", shortened
         ):
             whole = shortened.removeprefix("-")
             return int(shortened) if ascii.is_digits(whole) and len(whole) < 19 else number(float(shortened))

@@ -101,11 +101,11 @@ _VERSION: Final = re.compile(
     r"v?([0-9]{1,18})(?:\.([0-9]{1,18}))?(?:\.([0-9]{1,18}))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?", re.ASCII
 )
 _CONSTRAINT: Final = re.compile(
-    r"[ \t]*(=|!=|>=|=>|<=|=<|>|<|~>|~|\^)?[ \t]*v?([0-9]{1,18}|[xX*])(?:\.([0-9]{1,18}|[xX*]))?"
-    r"(?:\.([0-9]{1,18}|[xX*]))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?[ \t]*",
+    r"(?:(=|!=|>=|=>|<=|=<|>|<|~>|~|\^)[ \t]*)?v?([0-9]{1,18}|[xX*])(?:\.([0-9]{1,18}|[xX*]))?"
+    r"(?:\.([0-9]{1,18}|[xX*]))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?",
     re.ASCII,
 )
-_RANGE: Final = re.compile(r"([^ |,]+) +- +([^ |,]+)", re.ASCII)
+_RANGE: Final = re.compile(r"(?<![^ |,])([^ |,]+) +- +([^ |,]+)", re.ASCII)
 
 
 class Version(Opaque):
@@ -158,7 +158,7 @@ def _meets_all(given: str, version: Version) -> bool:
     given = _RANGE.sub(r">=\1, <=\2", given)
     at, met, count = 0, True, 0
     while at < len(given):
-        if given[at] in ", ":
+        if given[at] in ", \t":
             at += 1
             continue
         match = _CONSTRAINT.match(given, at)
