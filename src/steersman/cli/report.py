@@ -183,13 +183,14 @@ def _lines(found: Report, rules: list[Any] | None, *, recent: bool) -> Iterator[
 
 def _client_lines(client: ClientCounts) -> Iterator[str]:
     from steersman.cli.placement_tables import table
+    from steersman.machinery.identity.schema import GroupResource
 
     failed = sum(client.failed.values())
     name = f"{printable(client.user_agent or '-')} ({printable(client.user or 'anonymous')})"
     yield f"{name}: {client.total} request{'' if client.total == 1 else 's'}, {failed} failed"
     rows = []
     for (group, resource, verb), count in client.requests.most_common(_MOST_ROWS):
-        full = f"{resource}.{group}" if group else resource
+        full = str(GroupResource(group, resource))
         rows.append((verb, printable(full), str(count), str(client.failed[group, resource, verb] or "")))
     for line in table(("VERB", "RESOURCE", "REQUESTS", "FAILED"), rows):
         yield f"  {line}"

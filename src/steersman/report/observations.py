@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from steersman.machinery.identity.schema import GroupResource
 from steersman.report.tally import OTHERS, ClientCounts, ObjectKey, Tally, Target
 
 _OFTEN: Final = 10
@@ -85,4 +86,4 @@ def _object(key: ObjectKey) -> str:
 
 def _resource(target: Target) -> str:
     group, resource, _ = target
-    return f"{resource}.{group}" if group else resource
+    return str(GroupResource(group, resource))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from steersman.machinery.identity.schema import GroupResource
 from steersman.report.tally import OTHERS, Target
 
 _ALWAYS: Final = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
@@ -53,7 +54,7 @@ def unused_rights(rules: Iterable[Any], targets: Iterable[Target]) -> list[str]:
         if number == _MOST:
             break
         if "*" in (group, resource, verb) or (group, resource, verb) not in used:
-            full = f"{resource}.{group}" if group else resource
+            full = str(GroupResource(group, resource))
             found.append(f"{verb} {full}")
     return sorted(set(found))
 

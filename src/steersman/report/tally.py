@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.machinery.identity.schema import GroupResource
+
 MOST_CLIENTS: Final = 500
 """Clients that are counted; further ones are counted together."""
 MOST_OBJECTS: Final = 10_000
@@ -106,8 +108,7 @@ def target_of(line: Request) -> Target:
 
 def object_of(line: Request) -> ObjectKey:
     """Return the object of a request."""
-    resource = f"{line.resource}.{line.api_group}" if line.api_group else line.resource
-    return resource, line.namespace, line.name
+    return str(GroupResource(line.api_group, line.resource)), line.namespace, line.name
 
 
 class Tally:

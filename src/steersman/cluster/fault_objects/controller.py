@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 import msgspec
@@ -11,7 +10,8 @@ from steersman.api.meta.v1 import Condition
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import new_or_old
 from steersman.cluster.fault_objects.definition import FAULTS, FaultObject, FaultStatus
-from steersman.controllers.controller import Controller, ControllerDependencies
+from steersman.cluster.late_controller import LateController
+from steersman.controllers.controller import ControllerDependencies
 from steersman.faults.fault import Fault, InvalidFault, spec_of
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.codec.serializer import to_plain
@@ -23,11 +23,10 @@ _COUNTED_AFTER: Final = 0.5
 _MOST_MESSAGE: Final = 1024
 
 
-class FaultController(Controller[str]):
+class FaultController(LateController[str]):
     """Keeps the faults of a server as Fault objects say."""
 
     name = "fault-controller"
-    account = ""
     component = "fault-controller"
     retry_delay = 0.05
     longest_retry_delay = 60.0
@@ -37,31 +36,15 @@ class FaultController(Controller[str]):
         self._faults = faults
         self._applied: dict[str, tuple[str, int, Fault | None]] = {}
         """Uid and generation of each object, and its fault unless it is invalid."""
-        self._running: asyncio.Task[None] | None = None
-        self._objects = self.informers.for_resource(FAULTS)
+        self._objects = self.follow(FAULTS)
         self._objects.on_change(self._changed)
         faults.on_injection = self._hit
 
-    def start(self) -> None:
-        """Start to follow Faults, once they are known: nobody waits for objects that anybody may write."""
-        self._running = asyncio.create_task(self._run(), name=self.name)
-
     async def stop(self) -> None:
         """Stop, and end the faults."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
+        await super().stop()
         self._faults.on_injection = None
         self._faults.clear()
-
-    @property
-    def idle(self) -> bool:
-        """True if the objects are known and none is worked on now."""
-        return self._objects.has_synced and self.queue.idle
-
-    async def _run(self) -> None:
-        await self._objects.wait_until_synced()
-        await self.run()
 
     def _changed(self, old: FaultObject | None, new: FaultObject | None) -> None:
         self.queue.add(new_or_old(old, new).metadata.name)

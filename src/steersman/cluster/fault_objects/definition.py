@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.api.meta.v1 import Condition, ObjectMeta
-from steersman.api.scalars import Wire
+from steersman.api.meta.v1 import Condition
 from steersman.client.api_resource import APIResource
+from steersman.client.plain_object import PlainObject
 from steersman.cluster.node_pools.pool import GROUP_NAME, VERSION
 from steersman.faults.fault import MOST_PATTERN, MOST_PATTERNS, Injection
 
@@ -20,14 +20,8 @@ _MOST_COUNT: Final = 10**9
 Schema = dict[str, Any]
 
 
-class FaultObject(Wire):
-    """A Fault. Its spec and status are plain data, so that no stored object keeps others from being read."""
-
-    kind: str = ""
-    api_version: str = ""
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Any = None
-    status: Any = None
+class FaultObject(PlainObject):
+    """A Fault."""
 
 
 FAULTS: Final[APIResource[FaultObject]] = APIResource(GROUP_NAME, VERSION, PLURAL, KIND, FaultObject, namespaced=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -19,6 +18,7 @@ from steersman.client.indexes import BY_NODE, by_node
 from steersman.client.informer import new_or_old
 from steersman.client.resources import NODES, PODS
 from steersman.cluster.configuration import MOST_NODES
+from steersman.cluster.late_controller import LateController
 from steersman.cluster.node_groups import surplus
 from steersman.cluster.node_pools.accounts import Counts, cost_age, differs, is_ready, status_after, with_conditions
 from steersman.cluster.node_pools.plan import (
@@ -41,7 +41,7 @@ from steersman.cluster.node_pools.pool import (
     spec_of,
     status_of,
 )
-from steersman.controllers.controller import Controller, ControllerDependencies
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.workloads.controller_ref import (
     Claims,
     add_controller_index,
@@ -81,24 +81,22 @@ Key = tuple[str, str]
 """Name of a pool, and the part of it that is due: its nodes, or a new count of its cost."""
 
 
-class NodePoolController(Controller[Key]):
+class NodePoolController(LateController[Key]):
     """Keeps the nodes of each pool."""
 
     name = "nodepool-controller"
-    account = ""
     component = "nodepool-controller"
     retry_delay = 0.05
     longest_retry_delay = 60.0
 
     def __init__(self, dependencies: ControllerDependencies) -> None:
         super().__init__(dependencies)
-        self._running: asyncio.Task[None] | None = None
         self._since = times.unix_now()
         """Time from which cost accrues: while the cluster is stopped, its nodes cost nothing."""
         self._expected: Expectations[str] = Expectations()
         self._made: dict[str, int] = {}
         """Nodes that each pool has made, as its informer may not show the last status yet."""
-        self._pools = self.informers.for_resource(NODE_POOLS)
+        self._pools = self.follow(NODE_POOLS)
         self._nodes = self.informers.for_resource(NODES)
         self._pods = self.informers.for_resource(PODS)
         add_controller_index(self._nodes)
@@ -106,25 +104,6 @@ class NodePoolController(Controller[Key]):
         self._pods.add_index(BY_NODE, by_node)
         self._pools.on_change(self._pool_changed)
         self._nodes.on_change(self._node_changed)
-
-    def start(self) -> None:
-        """Start to reconcile, once the NodePools are known: others do not wait for objects that anybody may write."""
-        self._running = asyncio.create_task(self._run(), name=self.name)
-
-    async def stop(self) -> None:
-        """Stop. The nodes stay."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
-
-    @property
-    def idle(self) -> bool:
-        """True if the pools are known and none is reconciled now."""
-        return self._pools.has_synced and self.queue.idle
-
-    async def _run(self) -> None:
-        await self._pools.wait_until_synced()
-        await self.run()
 
     def _pool_changed(self, old: NodePool | None, new: NodePool | None) -> None:
         pool = new_or_old(old, new)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from steersman.api.core.v1 import Taint
-from steersman.api.meta.v1 import Condition, ObjectMeta
-from steersman.api.scalars import Wire
+from steersman.api.meta.v1 import Condition
 from steersman.client.api_resource import APIResource
+from steersman.client.plain_object import PlainObject
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.behaviour import duration_or_none
 from steersman.nodes.simulated_node import CAPACITY
@@ -29,14 +29,8 @@ _is_decimal: Final = re.compile(r"[0-9]{1,30}(\.[0-9]{1,6})?", re.ASCII).fullmat
 Quantities = dict[str, str | int]
 
 
-class NodePool(Wire):
-    """A NodePool. Its spec and status are plain data, so that no stored object keeps others from being read."""
-
-    kind: str = ""
-    api_version: str = ""
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Any = None
-    status: Any = None
+class NodePool(PlainObject):
+    """A NodePool."""
 
 
 NODE_POOLS: Final[APIResource[NodePool]] = APIResource(GROUP_NAME, VERSION, PLURAL, KIND, NodePool, namespaced=False)

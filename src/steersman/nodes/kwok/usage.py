@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steersman.api.core.v1 import Container, Node, Pod
-from steersman.api.meta.v1 import ObjectMeta
-from steersman.api.scalars import Wire
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informer
+from steersman.client.plain_object import PlainObject
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.kwok.pod_objects import GROUP, VERSION, ForContainers, for_container, selects
 from steersman.nodes.usage import NANO, bounded
@@ -28,14 +27,8 @@ _MOST_EXPRESSION: Final = 2048
 """Characters of an expression. Longer ones take more than 10 ms to compile, which holds the event loop."""
 
 
-class UsageObject(Wire):
-    """ResourceUsage or ClusterResourceUsage, with plain data for its spec."""
-
-    kind: str = ""
-    api_version: str = ""
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Any = None
-    status: Any = None
+class UsageObject(PlainObject):
+    """ResourceUsage or ClusterResourceUsage."""
 
 
 class _Amount(msgspec.Struct, frozen=True):

@@ -9,15 +9,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from steersman.api.meta.v1 import ObjectMeta
-from steersman.api.scalars import Wire
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.events import Broadcaster, reference
 from steersman.client.informer import Informer
+from steersman.client.plain_object import PlainObject
 from steersman.machinery.values import times
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
@@ -38,14 +35,8 @@ _ALL: Final = ""
 """Only key of the queue."""
 
 
-class StageObject(Wire):
-    """Stage. Its spec and status are plain data, so that no stored object keeps others from being read."""
-
-    kind: str = ""
-    api_version: str = ""
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: Any = None
-    status: Any = None
+class StageObject(PlainObject):
+    """A Stage."""
 
 
 STAGES: Final[APIResource[StageObject]] = APIResource(GROUP, VERSION, "stages", "Stage", StageObject, namespaced=False)
