@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.faults.fault import Fault, FaultSpec, InvalidFault, Met
+from steersman.faults.interception import Interceptor
 from steersman.machinery.values.times import monotonic, now_micro
 
 MOST_FAULTS: Final = 1_000
@@ -21,6 +22,10 @@ class FaultSet:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.active: tuple[Fault, ...] = ()
         """Active faults; empty while requests need not be looked at."""
+        self.needs_names = False
+        """True if a fault looks at names of objects."""
+        self.interceptor: Interceptor | None = None
+        """Observer of all requests, which may also change their answers; it comes before the faults."""
         self.on_injection: Callable[[Fault], None] | None = None
         """Callback for each injection, such as to write a status."""
 
@@ -31,7 +36,7 @@ class FaultSet:
         fault = Fault(name, spec, monotonic())
         self.remove(name)
         self._faults[name] = fault
-        self.active = tuple(self._faults.values())
+        self._update()
         if fault.ends_at is not None:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(fault.ends_at - monotonic(), self.remove, name)
@@ -44,8 +49,12 @@ class FaultSet:
             timer.cancel()
         fault = self._faults.pop(name, None)
         if fault is not None:
-            self.active = tuple(self._faults.values())
+            self._update()
             fault.end()
+
+    def _update(self) -> None:
+        self.active = tuple(self._faults.values())
+        self.needs_names = any(each.needs_names for each in self.active)
 
     def clear(self) -> None:
         """End all faults."""
