@@ -20,10 +20,12 @@ def planned(runs: Sequence[Sequence[Seen]], kinds: Iterable[Kind], clients: Sequ
     rounds: Counter[tuple[Kind, str, str, str]] = Counter()
     ranked: list[tuple[bool, int, int, int, PlannedFault]] = []
     order = list(Kind)
+    passed: set[Point] = set()
     for index, seen in enumerate(runs[0] if runs else ()):
         point = seen.point
-        if clients and point.client not in clients:
+        if point in passed or (clients and point.client not in clients):
             continue
+        passed.add(point)
         for kind in order:
             if kind in wanted and fits(kind, seen):
                 key = (kind, point.verb, point.resource, point.event)
@@ -45,10 +47,6 @@ def fits(kind: Kind, seen: Seen) -> bool:
     if point.verb in READS or not 200 <= seen.code < 300:
         return False
     if kind is Kind.CONFLICT:
-        return point.verb in ("update", "patch") and seen.has_version
+        is_update = point.verb in ("update", "patch") and seen.has_version
+        return is_update or (point.verb == "create" and bool(point.namespace) and "/" not in point.resource)
     return kind in CRASHES or kind is Kind.LOST
-
-
-def same_place(point: Point) -> tuple[str, str, str]:
-    """Return the facts that points share which probably show one fault of the operator."""
-    return point.verb, point.resource, point.event

@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 MEANINGS: Final = {
     Kind.CRASH_AFTER: "the operator is killed right after a write, and started again",
-    Kind.CONFLICT: "a write gets 409, as if somebody else had changed the object",
+    Kind.CONFLICT: "an update gets 409, as somebody else has changed the object; a create gets that of a quota",
     Kind.LOST: "a write takes effect, and is answered with 504",
     Kind.STALE: "a watch stays behind from an event on, until the operator is idle",
     Kind.EXPIRED: "a watch ends with 410 before an event, which only the next list shows",

@@ -7,12 +7,12 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol
 
 from steersman.client.client import Client
-from steersman.client.in_process import InProcessTransport
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.faults.fault import Met
 from steersman.machinery.values.times import monotonic
@@ -22,6 +22,7 @@ from steersman.stress.point import PlannedFault
 from steersman.stress.processes import Operator, Program
 from steersman.stress.state import Difference, Expectation, State, changed, state_of
 from steersman.stress.tap import Seen, Tap
+from steersman.stress.touch import client_of, touch
 from steersman.testing.environment import Environment
 from steersman.testing.users import User
 
@@ -175,9 +176,7 @@ class Stand:
 
     def client(self) -> Client:
         """Return a client of the server in this process."""
-        plane = self.environment.plane
-        assert plane.server is not None
-        return Client(InProcessTransport(plane.server.handler, self.environment.token(TEST.name)), "steersman-stress")
+        return client_of(self.environment.plane)
 
     def variables(self, user: User) -> dict[str, str]:
         """Return the environment of a program."""
@@ -241,7 +240,14 @@ class OperatorRunner:
             self._releasing.add(task)
             task.add_done_callback(self._releasing.discard)
 
-        tap = Tap(faults, is_subject=_is_operator, crash=crash, delay=delay, hold=settings.hold)
+        tap = Tap(
+            faults,
+            is_subject=_is_operator,
+            crash=crash,
+            touch=partial(touch, stand.client()),
+            delay=delay,
+            hold=settings.hold,
+        )
         stand.environment.fault_set.interceptor = tap
         run = Run()
         try:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from steersman.storage.interface import KeyValue
 from steersman.stress.masking import Masker
+from steersman.stress.touch import TOUCHED
 
 Values = Mapping[str, KeyValue]
 """Stored values by key."""
@@ -141,6 +142,9 @@ def _normalized(obj: dict[str, Any], masker: Masker, owners: frozenset[bytes]) -
             {**each, "uid": "<uid>" if str(each.get("uid")).encode() in owners else "<uid of no object>"}
             for each in references
         ]
+    annotations = {key: value for key, value in (kept.pop("annotations", None) or {}).items() if key != TOUCHED}
+    if annotations:
+        kept["annotations"] = annotations
     if "deletionTimestamp" in kept:
         kept["deletionTimestamp"] = "<time>"
     body: dict[str, Any] = {key: value for key, value in obj.items() if key not in ("metadata", "apiVersion", "kind")}

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 import msgspec
 
+from steersman.client.transport import Unreachable
 from steersman.faults.body_names import name_in
 from steersman.faults.fault import Met, Status
 from steersman.faults.interception import CUT, Instead, OpenWatch
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.machinery.values.times import monotonic
 from steersman.stress.masking import Masker
 from steersman.stress.objects import WatchedEvent
 from steersman.stress.point import CRASHES, OF_WATCHES, WRITES, Kind, PlannedFault, Point
 from steersman.stress.tapped_watch import TappedWatch
+
+logger = logging.getLogger(__name__)
 
 MOST_POINTS: Final = 50_000
 """Points of a run that are recorded."""
@@ -35,12 +41,18 @@ _IGNORED: Final = frozenset(
 )
 """Groups and resources whose requests are no points: they do not belong to the state that an operator works on."""
 _STATUSES: Final = {
-    Kind.CONFLICT: Status(409),
     Kind.ERROR: Status(500, message="etcdserver: request timed out"),
     Kind.THROTTLED: Status(429, retry_after_seconds=1),
     Kind.UNAVAILABLE: Status(503),
 }
 """Answers in place of the request."""
+_QUOTA: Final = Status(
+    409,
+    "Conflict",
+    'Operation cannot be fulfilled on resourcequotas "quota": the object has been modified; please apply your changes to '
+    "the latest version and try again",
+)
+"""Answer to a create whose quota somebody else has changed at the same time."""
 _TIMED_OUT: Final = Status(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
 
 
@@ -57,8 +69,8 @@ class Seen(msgspec.Struct):
 class Tap:
     """Interceptor of one run.
 
-    `is_subject` selects the requests, by default all. `crash` kills the operator. Each request first waits `delay`
-    seconds. `reported` is called for each point once it has passed.
+    `is_subject` selects the requests, by default all. `crash` kills the operator. `touch` changes an object on behalf of
+    somebody else. Each request first waits `delay` seconds. `reported` is called for each point once it has passed.
     """
 
     def __init__(
@@ -67,6 +79,7 @@ class Tap:
         *,
         is_subject: Callable[[Met], bool] = lambda _: True,
         crash: Callable[[], None] | None = None,
+        touch: Callable[[Action, str], Awaitable[None]] | None = None,
         delay: float = 0.0,
         hold: float = 0.5,
         reported: Callable[[Seen], None] | None = None,
@@ -76,7 +89,10 @@ class Tap:
             self._planned.setdefault(each.at, []).append(each.kind)
         self._is_subject = is_subject
         self._crash = crash
-        self._delay = delay
+        self.touch = touch
+        """Function that changes an object, None without one."""
+        self.delay = delay
+        """Seconds that each request first waits."""
         self.hold = hold
         """Seconds without a request after which a watch that is held back goes on."""
         self._reported = reported
@@ -110,10 +126,10 @@ class Tap:
         point = Point(client_of(met.user_agent), action.verb, resource, action.namespace, name)
         if action.verb == "watch":
             self.watches += 1
-            return Call(self, Seen(point), [], self._delay)
+            return Call(self, met, Seen(point), [])
         seen = self._note(point)
         seen.has_version = action.verb in WRITES and b"resourceVersion" in met.body
-        return Call(self, seen, self._planned.get(seen.point, []), self._delay)
+        return Call(self, met, seen, self._planned.get(seen.point, []))
 
     def event(self, watch: Point, event: WatchedEvent) -> Kind | None:
         """Record an event of a watch, and return the fault that happens to it."""
@@ -152,16 +168,16 @@ class Tap:
 class Call:
     """Observer of one request."""
 
-    def __init__(self, tap: Tap, seen: Seen, kinds: list[Kind], delay: float) -> None:
+    def __init__(self, tap: Tap, met: Met, seen: Seen, kinds: list[Kind]) -> None:
         self._tap = tap
+        self._met = met
         self._seen = seen
         self._kinds = kinds
-        self._delay = delay
 
     async def before(self) -> Instead:
         """Return the answer of a fault that keeps the request from its effect."""
-        if self._delay:
-            await asyncio.sleep(self._delay)
+        if self._tap.delay:
+            await asyncio.sleep(self._tap.delay)
         for kind in self._kinds:
             status = _STATUSES.get(kind)
             if status is not None:
@@ -171,6 +187,22 @@ class Call:
             if kind is Kind.CRASH_BEFORE:
                 self._tap.hit(kind, self._seen.point)
                 return CUT
+            if kind is Kind.CONFLICT:
+                return await self._conflict()
+        return None
+
+    async def _conflict(self) -> Instead:
+        """Let somebody else change the object, so that the server refuses an update; refuse a create."""
+        if self._met.action.verb == "create":
+            self._tap.hit(Kind.CONFLICT, self._seen.point)
+            return _QUOTA
+        if self._tap.touch is not None:
+            try:
+                await self._tap.touch(self._met.action, self._met.name)
+            except (StatusError, Unreachable) as error:
+                logger.info("%s: not changed before the update: %s", self._seen.point, error)
+            else:
+                self._tap.hit(Kind.CONFLICT, self._seen.point)
         return None
 
     async def after(self, code: int) -> Instead:
