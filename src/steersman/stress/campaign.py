@@ -70,6 +70,11 @@ class Result:
     seconds: float = 0.0
 
     @property
+    def clients(self) -> list[str]:
+        """Programs that have sent requests in the first run."""
+        return sorted({each.point.client for run in self.baselines[:1] for each in run.seen})
+
+    @property
     def findings(self) -> list[Tried]:
         """Plans that failed more than once."""
         return [each for each in self.tried if each.verdict is Verdict.FAILED]
@@ -106,6 +111,7 @@ class Campaign:
         ignored: Sequence[str] = (),
         report: Callable[[Result], None] = lambda _: None,
     ) -> None:
+        """`clients` names the programs that faults happen to, all if empty."""
         self._runners = runners
         self._seconds = seconds
         self._kinds = kinds

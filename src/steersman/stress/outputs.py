@@ -28,6 +28,12 @@ def text_lines(result: Result, files: dict[int, Path]) -> Iterator[str]:
     for number, group in enumerate(result.groups):
         yield from _finding_lines(number, group, files.get(number))
     yield from _summary_lines(result)
+    if result.total:
+        return
+    if not result.clients:
+        yield "no requests were seen: does the command use KUBECONFIG, or the programs in KUBEBUILDER_ASSETS?"
+    else:
+        yield f"no point for these faults; the requests came from {', '.join(result.clients)}"
 
 
 def _finding_lines(number: int, group: list[Tried], file: Path | None) -> Iterator[str]:
@@ -91,6 +97,7 @@ def as_json(result: Result) -> bytes:
         "broken": result.broken,
         "seconds": round(result.seconds, 1),
         "baselines": len(result.baselines),
+        "clients": result.clients,
         "tried": len(result.tried),
         "left": result.total - len(result.tried),
         "kinds": {kind: dict(counts) for kind, counts in counts_by_kind(result).items()},

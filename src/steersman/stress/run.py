@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.faults.fault import Met
 from steersman.machinery.values.times import monotonic
 from steersman.storage.memory import Snapshot
+from steersman.stress.drop_in import FOLDER, Task, is_of_clients, read_hits, read_points, write_task
 from steersman.stress.masking import Masker
 from steersman.stress.point import PlannedFault
 from steersman.stress.processes import Operator, Program
@@ -29,12 +31,21 @@ from steersman.testing.users import User
 OPERATOR: Final = User("operator", ("system:masters",))
 TEST: Final = User("test", ("system:masters",))
 _DEFINING: Final = ("Namespace", "CustomResourceDefinition")
+_HIDDEN: Final = frozenset(
+    ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_ETCD")
+)
+"""Environment variables that would lead programs to another server."""
 _LOOK: Final = 0.05
 """Seconds between two looks at the state."""
 _READY: Final = 60.0
 """Seconds in which an operator sends its first requests."""
 _IDLE: Final = 0.3
 """Seconds without a request after which an operator that watches nothing counts as ready."""
+_GRACE: Final = 2.0
+"""Seconds in which a command ends that is asked to."""
+_TIMES: Final = 3
+_MORE: Final = 30.0
+"""Seconds that a command may take beyond _TIMES the longest run without faults."""
 _SCREENED: Final = 3
 """Times the seconds of rest after which an unexpected state counts, before it is confirmed with more patience."""
 NUMBER: Final = "STEERSMAN_STRESS_NUMBER"
@@ -57,7 +68,7 @@ class Settings:
     controllers: bool = False
     settle: float = 1.0
     patience: float = 15.0
-    limit: float = 120.0
+    limit: float = 600.0
     hold: float = 0.5
     clients: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -180,8 +191,7 @@ class Stand:
 
     def variables(self, user: User) -> dict[str, str]:
         """Return the environment of a program."""
-        hidden = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
-        inherited = {key: value for key, value in os.environ.items() if key not in hidden}
+        inherited = {key: value for key, value in os.environ.items() if key not in _HIDDEN}
         kubeconfig = str(self.environment.kubeconfig(user.name))
         return {**inherited, "KUBECONFIG": kubeconfig, NUMBER: str(self.number)}
 
@@ -299,6 +309,59 @@ class OperatorRunner:
                     run.output = operator.last_output()
                     return
             await asyncio.sleep(_LOOK)
+
+
+class CommandRunner:
+    """Runs of a command that starts servers of `steersman envtest`, or uses the server in KUBECONFIG."""
+
+    def __init__(self, stand: Stand, assets: Path) -> None:
+        """`assets` is the folder with the programs of `steersman envtest`."""
+        self._stand = stand
+        self._settings = stand.settings
+        self._assets = assets
+        self._longest = 0.0
+        self._number = 0
+
+    async def run(
+        self,
+        faults: list[PlannedFault],
+        expected: Expectation | None,
+        *,
+        delay: float = 0.0,
+        is_patient: bool = False,
+    ) -> Run:
+        """Make a run, whose only result is the exit code. `expected` and `is_patient` have no effect."""
+        began = monotonic()
+        stand, settings = self._stand, self._settings
+        await stand.reset()
+        self._number += 1
+        folder = stand.folder / str(self._number)
+        folder.mkdir()
+        write_task(folder, Task(faults, delay, settings.hold))
+        tap = Tap(
+            faults, is_subject=is_of_clients, touch=partial(touch, stand.client()), delay=delay, hold=settings.hold
+        )
+        stand.environment.fault_set.interceptor = tap
+        home = self._assets.parent.parent
+        places = {"KUBEBUILDER_ASSETS": self._assets, "JENVTEST_DIR": home, "KUBE_API_TEST_DIR": home, FOLDER: folder}
+        variables = {**stand.variables(TEST), **{key: str(value) for key, value in places.items()}}
+        command = Program(settings.command, variables, folder / "output.log")
+        limit = min(settings.limit, _TIMES * self._longest + _MORE) if self._longest else settings.limit
+        run = Run()
+        try:
+            await command.start()
+            run.exit_code = await _exit_code(command, limit)
+            run.output = command.last_output()
+        finally:
+            stand.environment.fault_set.interceptor = None
+            await command.end(_GRACE)
+        run.seen = [*tap.seen, *read_points(folder)]
+        run.hits = [*tap.hits, *read_hits(folder)]
+        run.seconds = monotonic() - began
+        if not faults and not run.failure:
+            self._longest = max(self._longest, run.seconds)
+        shutil.rmtree(folder)
+        return run
 
 
 class _Rest:

@@ -130,7 +130,8 @@ def _name_of(obj: Mapping[str, Any], masker: Masker) -> ObjectName:
     group, kind = _group_kind(obj)
     metadata = _metadata(obj)
     full = f"{kind}.{group}" if group else kind
-    return ObjectName(full, metadata.get("namespace") or "", masker.name(metadata.get("name") or ""))
+    namespace, name = metadata.get("namespace") or "", metadata.get("name") or ""
+    return ObjectName(full, masker.name(namespace), masker.name(name))
 
 
 def _normalized(obj: dict[str, Any], masker: Masker, owners: frozenset[bytes]) -> dict[str, Any]:

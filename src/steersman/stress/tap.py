@@ -123,7 +123,7 @@ class Tap:
         resource = f"{action.resource}.{action.group}" if action.group else action.resource
         if action.subresource:
             resource += f"/{action.subresource}"
-        point = Point(client_of(met.user_agent), action.verb, resource, action.namespace, name)
+        point = Point(client_of(met.user_agent), action.verb, resource, self.masker.name(action.namespace), name)
         if action.verb == "watch":
             self.watches += 1
             return Call(self, met, Seen(point), [])
@@ -135,7 +135,7 @@ class Tap:
         """Record an event of a watch, and return the fault that happens to it."""
         self.masker.learn(event.generate_name)
         name = self.masker.name(event.name)
-        point = Point(watch.client, "watch", watch.resource, event.namespace, name, event.type)
+        point = Point(watch.client, "watch", watch.resource, self.masker.name(event.namespace), name, event.type)
         seen = self._note(point)
         self.passed(seen)
         for kind in self._planned.get(seen.point, ()):
