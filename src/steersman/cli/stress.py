@@ -92,7 +92,13 @@ def _kinds(context: click.Context, _: click.Parameter, text: str) -> tuple[Kind,
 @click.option("--limit", type=_Seconds(), default="10m", help="time that a test may take")
 @click.option("--ignore", "ignored", multiple=True, metavar="pattern", help="places of the end state that do not count")
 @click.option("--plan", "plans", multiple=True, type=AbsolutePath(), metavar="path", help="run this plan only")
-@click.option("--save", default="stress-plans", type=AbsolutePath(), metavar="path", help="folder for plans that fail")
+@click.option(
+    "--save",
+    default="stress-plans",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="path",
+    help="folder for plans that fail",
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json", "junit"]), default="text", help="form of the output")
 @click.option("--junit", type=AbsolutePath(), metavar="path", help="file to write as JUnit XML, too")
 def stress(
@@ -236,7 +242,7 @@ class _Progress:
             return
         self._last = now
         found = len(result.groups)
-        line = f"{len(result.tried)} of {result.total} faults tried, {found} found, {now - self._began:.0f} s"
+        line = f"{len(result.tried)} of {result.total} faults tried, {found} found, {now - self._began:.0f}s"
         click.echo(f"\r\x1b[K{line}" if self._redraws else line, err=True, nl=not self._redraws)
         self._is_shown = self._redraws
 

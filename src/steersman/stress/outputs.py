@@ -76,7 +76,7 @@ def _summary_lines(result: Result) -> Iterator[str]:
     left = result.total - len(result.tried)
     rest = f", {left} left when the time was up" if left else ""
     found = len(result.groups)
-    yield f"{found or 'nothing'} found: {len(result.tried)} faults tried in {result.seconds:.0f} s{rest}"
+    yield f"{found or 'nothing'} found: {len(result.tried)} faults tried in {result.seconds:.0f}s{rest}"
 
 
 def counts_by_kind(result: Result) -> dict[Kind, Counter[str]]:
