@@ -14,6 +14,8 @@ from steersman.stress.masking import Masker
         ("web-7c5ddbdf54-x2k9z", "web-7c5ddbdf54-*"),
         ("job-3fa9c1", "job-*"),
         ("backup-1712345678", "backup-*"),
+        ("pvc-0d9d5e5a-8c3f-4a8e-9a59-0c2a5d1f3b7e", "pvc-*"),
+        ("csi-0d9d5e5a8c3f4a8e9a590c2a5d1f3b7e0d9d5e5a8c3f4a8e9a590c2a5d1f3b7e", "csi-*"),
         ("my-config", "my-config"),
         ("kube-root-ca.crt", "kube-root-ca.crt"),
         ("web-0", "web-0"),

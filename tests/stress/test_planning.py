@@ -11,7 +11,9 @@ from steersman.stress.tap import Seen
 
 def seen(verb: str, resource: str = "configmaps", name: str = "a", code: int = 200, **rest: object) -> Seen:
     event = str(rest.pop("event", ""))
-    return Seen(Point("c", verb, resource, "default", name, event), code, bool(rest.pop("has_version", False)))
+    return Seen(
+        Point("c", verb, resource, "default", name, event), code, has_version=bool(rest.pop("has_version", False))
+    )
 
 
 def test_each_combination_comes_once_before_any_comes_again() -> None:

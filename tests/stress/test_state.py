@@ -128,6 +128,19 @@ def test_objects_of_the_start_count_only_if_they_change(kind: str) -> None:
     assert list(found.values()) == ([] if kind == "Event" else [[{"removed": True}]])
 
 
+def test_what_the_cluster_assigns_or_makes_by_itself_does_not_count() -> None:
+    slices = obj(
+        "EndpointSlice",
+        "a-x2k9z",
+        metadata={"labels": {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}},
+    )
+    lock = obj("ConfigMap", "lock", metadata={"annotations": {"control-plane.alpha.kubernetes.io/leader": "{}"}})
+    one = state(obj("Service", "a", spec={"clusterIP": "10.0.0.1"}), slices, lock, obj("Endpoints", "a"))
+    assert texts(one, state(obj("Service", "a", spec={"clusterIP": "10.0.0.2"}))) == []
+    headless = state(obj("Service", "a", spec={"clusterIP": "None"}))
+    assert texts(one, headless) == ['Service default/a: spec.clusterIP: "None", was "<assigned>"']
+
+
 def test_places_that_differ_without_faults_do_not_count() -> None:
     expected = Expectation(["ConfigMap default/a: data.ignored"])
     expected.add(state(obj("ConfigMap", "a", data={"x": "1", "y": "1"}), obj("Pod", "a")))

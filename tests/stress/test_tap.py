@@ -113,6 +113,17 @@ async def test_a_conflict_is_the_servers_own_as_somebody_else_has_changed_the_ob
     assert tap.hits == [PlannedFault(Kind.CONFLICT, point("update"))]
 
 
+async def test_objects_by_which_leaders_are_elected_are_no_points(environment: Environment) -> None:
+    tap, manager = tapped(environment), Manager(environment)
+    lock = config_map("lock")
+    lock["metadata"]["annotations"] = {"control-plane.alpha.kubernetes.io/leader": "{}"}
+    assert await manager.code("GET", f"{PATH}/lock") == 404
+    assert await manager.code("POST", PATH, lock) == 201
+    assert await manager.code("GET", f"{PATH}/other") == 404
+    assert [each.point for each in tap.seen] == [point("get", "other")]
+    assert tap.locks == {("configmaps", "default", "lock")}
+
+
 @pytest.mark.parametrize(
     ("kind", "code", "exists"),
     [

@@ -18,7 +18,7 @@ from steersman.faults.fault_set import FaultSet
 from steersman.machinery.identity.action import Action
 from steersman.machinery.private_files import write_whole
 from steersman.stress.point import PlannedFault
-from steersman.stress.tap import MOST_POINTS, Seen, Tap
+from steersman.stress.tap import MOST_POINTS, Seen, Tap, without_locks
 from steersman.stress.touch import NAME, client_of, touch
 from steersman.testing.journal import is_own_user
 
@@ -90,7 +90,7 @@ def write_task(folder: Path, task: Task) -> None:
 
 def read_points(folder: Path) -> list[Seen]:
     """Return the points that all servers have noted, in the order of the servers' starts. Raises OSError."""
-    return [msgspec.json.decode(line, type=Seen) for line in _lines(folder, _POINTS)]
+    return without_locks([msgspec.json.decode(line, type=Seen) for line in _lines(folder, _POINTS)])
 
 
 def read_hits(folder: Path) -> list[PlannedFault]:

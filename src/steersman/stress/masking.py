@@ -10,6 +10,8 @@ _RANDOM: Final = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\Z")
 _NUMBERED: Final = re.compile(r"-(?=[a-z]{0,40}[0-9])[a-z0-9]{6,40}\Z")
 """Suffix with a digit, as of a hash, a time or a random number."""
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HASH: Final = re.compile(r"[0-9a-f]{16,128}")
+"""Hash of something random, as in names of volume attachments."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9./-]{0,252}\Z")
 _RANDOM_LENGTH: Final = 5
@@ -31,6 +33,7 @@ class Masker:
 
     def name(self, name: str) -> str:
         """Return a name with `*` in place of a random suffix."""
+        name = _HASH.sub("*", _UID.sub("*", name))
         prefix = name[:-_RANDOM_LENGTH]
         if prefix in self._prefixes:
             return f"{prefix}*"

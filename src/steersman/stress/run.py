@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from steersman.stress.drop_in import FOLDER, Task, is_of_clients, read_hits, rea
 from steersman.stress.masking import Masker
 from steersman.stress.point import PlannedFault
 from steersman.stress.processes import Operator, Program
-from steersman.stress.state import Difference, Expectation, State, changed, state_of
+from steersman.stress.state import LEADER, Difference, Expectation, State, changed, state_of
 from steersman.stress.tap import Seen, Tap
 from steersman.stress.touch import client_of, touch
 from steersman.testing.environment import Environment
@@ -203,8 +204,11 @@ class Stand:
         """Return the state now."""
         return state_of(self.start.values, self.values(), masker)
 
-    async def release_leases(self) -> None:
-        """Let every lease have no holder, as after the time that a killed holder would keep it."""
+    async def release_leases(self, locks: Iterable[tuple[str, str, str]] = ()) -> None:
+        """Let every lease have no holder, as after the time that a killed holder would keep it.
+
+        `locks` are ConfigMaps and Endpoints that are used as leases: resource, namespace and name.
+        """
         client = self.environment.client(TEST.name)
         path = "/apis/coordination.k8s.io/v1"
         for lease in (await client.get(f"{path}/leases")).json()["items"]:
@@ -213,6 +217,12 @@ class Stand:
                 continue
             target = f"{path}/namespaces/{metadata['namespace']}/leases/{metadata['name']}"
             await client.patch(target, {"spec": {"holderIdentity": ""}})
+        for resource, namespace, name in locks:
+            target = f"/api/v1/namespaces/{namespace}/{resource}/{name}"
+            annotations = (await client.get(target)).json().get("metadata", {}).get("annotations") or {}
+            if LEADER in annotations:
+                value = json.dumps({**json.loads(annotations[LEADER]), "holderIdentity": ""})
+                await client.patch(target, {"metadata": {"annotations": {LEADER: value}}})
 
 
 class OperatorRunner:
@@ -246,7 +256,7 @@ class OperatorRunner:
 
         def crash() -> None:
             operator.crash()
-            task = asyncio.create_task(stand.release_leases())
+            task = asyncio.create_task(stand.release_leases(tap.locks))
             self._releasing.add(task)
             task.add_done_callback(self._releasing.discard)
 

@@ -18,6 +18,11 @@ Values = Mapping[str, KeyValue]
 _IGNORED_KINDS: Final = frozenset(
     {
         ("", "Event"),
+        ("", "Endpoints"),
+        ("", "Node"),
+        ("networking.k8s.io", "IPAddress"),
+        ("storage.k8s.io", "CSINode"),
+        ("storage.k8s.io", "VolumeAttachment"),
         ("events.k8s.io", "Event"),
         ("coordination.k8s.io", "Lease"),
         ("coordination.k8s.io", "LeaseCandidate"),
@@ -33,6 +38,26 @@ _IGNORED_KEYS: Final = (
     "/registry/services/endpoints/default/kubernetes",
     "/registry/endpointslices/default/kubernetes",
 )
+LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
+"""Annotation of an object by which processes elect a leader."""
+_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+_SLICE_CONTROLLER: Final = "endpointslice-controller.k8s.io"
+_ASSIGNED: Final = frozenset(
+    {
+        "clusterIP",
+        "clusterIPs",
+        "podIP",
+        "podIPs",
+        "hostIP",
+        "hostIPs",
+        "nodePort",
+        "healthCheckNodePort",
+        "nodeName",
+        "volumeName",
+        "containerID",
+    }
+)
+"""Members that the cluster assigns as it comes."""
 _DROPPED: Final = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "generateName"}
 )
@@ -96,10 +121,10 @@ def state_of(start: Values, now: Values, masker: Masker) -> State:
     for obj in decoded.values():
         masker.learn((obj.get("metadata") or {}).get("generateName") or "")
     for obj in decoded.values():
-        if _group_kind(obj) not in _IGNORED_KINDS:
+        if _counts(obj):
             state.setdefault(_name_of(obj, masker), []).append(_normalized(obj, masker, owners))
     for obj in removed:
-        if _group_kind(obj) not in _IGNORED_KINDS:
+        if _counts(obj):
             state.setdefault(_name_of(obj, masker), []).append({"removed": True})
     for several in state.values():
         several.sort(key=_canonical)
@@ -110,6 +135,14 @@ def _uids(now: Values) -> frozenset[bytes]:
     """Return the UIDs of all objects: the first one in each, as its own comes before those of others."""
     found = (_OWN_UID.search(each.value) for each in now.values())
     return frozenset(each[1] for each in found if each is not None)
+
+
+def _counts(obj: Mapping[str, Any]) -> bool:
+    """Return True for an object that an operator may be responsible for."""
+    metadata = _metadata(obj)
+    if _group_kind(obj) in _IGNORED_KINDS or LEADER in (metadata.get("annotations") or {}):
+        return False
+    return (metadata.get("labels") or {}).get(_MANAGED_BY) != _SLICE_CONTROLLER
 
 
 def _decoded(value: bytes) -> dict[str, Any]:
@@ -175,6 +208,8 @@ def _plain(value: Any, masker: Masker, generation: Any, *, in_status: bool) -> A
 def _member(key: str, value: Any, masker: Masker, generation: Any, *, in_status: bool) -> Any:
     if key == "observedGeneration" and isinstance(value, int):
         return "<current>" if value == generation else "<older>"
+    if key in _ASSIGNED and value and value not in ("None", ["None"]):
+        return "<assigned>"
     if key.lower().endswith("resourceversion"):
         return "<version>"
     return _plain(value, masker, generation, in_status=in_status)

@@ -20,6 +20,7 @@ from steersman.machinery.values.times import monotonic
 from steersman.stress.masking import Masker
 from steersman.stress.objects import WatchedEvent
 from steersman.stress.point import CRASHES, OF_WATCHES, WRITES, Kind, PlannedFault, Point
+from steersman.stress.state import LEADER
 from steersman.stress.tapped_watch import TappedWatch
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class Seen(msgspec.Struct):
     point: Point
     code: int = 0
     """Status code of the answer; 0 for events of watches, and until there is an answer."""
+    is_lock: bool = False
+    """True for a request for an object by which a leader is elected."""
     has_version: bool = False
     """True for a write that states the resourceVersion that it changes."""
 
@@ -98,7 +101,9 @@ class Tap:
         self._reported = reported
         self._counts: Counter[Point] = Counter()
         self.masker = Masker()
-        self.seen: list[Seen] = []
+        self._seen: list[Seen] = []
+        self.locks: set[tuple[str, str, str]] = set()
+        """Resource, namespace and name of objects by which leaders are elected."""
         self.hits: list[PlannedFault] = []
         """Faults that have happened."""
         self.last_request = monotonic()
@@ -124,10 +129,13 @@ class Tap:
         if action.subresource:
             resource += f"/{action.subresource}"
         point = Point(client_of(met.user_agent), action.verb, resource, self.masker.name(action.namespace), name)
+        if LEADER.encode() in met.body:
+            self.locks.add((resource, point.namespace, name))
         if action.verb == "watch":
             self.watches += 1
             return Call(self, met, Seen(point), [])
         seen = self._note(point)
+        seen.is_lock = (resource, point.namespace, name) in self.locks
         seen.has_version = action.verb in WRITES and b"resourceVersion" in met.body
         return Call(self, met, seen, self._planned.get(seen.point, []))
 
@@ -144,12 +152,17 @@ class Tap:
                 return kind
         return None
 
+    @property
+    def seen(self) -> list[Seen]:
+        """Points so far, without those of objects by which leaders are elected."""
+        return without_locks(self._seen)
+
     def _note(self, point: Point) -> Seen:
         if len(self._counts) < MOST_POINTS or point in self._counts:
             self._counts[point] += 1
         seen = Seen(msgspec.structs.replace(point, nth=max(self._counts[point], 1)))
-        if len(self.seen) < MOST_POINTS:
-            self.seen.append(seen)
+        if len(self._seen) < MOST_POINTS:
+            self._seen.append(seen)
         return seen
 
     def passed(self, seen: Seen) -> None:
@@ -225,6 +238,16 @@ class Call:
         if self._seen.point.verb != "watch":
             self._seen.code = code
             self._tap.passed(self._seen)
+
+
+def without_locks(seen: list[Seen]) -> list[Seen]:
+    """Return points without those of objects by which leaders are elected."""
+    locks = {_object_of(each) for each in seen if each.is_lock}
+    return [each for each in seen if _object_of(each) not in locks]
+
+
+def _object_of(seen: Seen) -> tuple[str, str, str]:
+    return seen.point.resource, seen.point.namespace, seen.point.name
 
 
 def client_of(user_agent: str) -> str:
