@@ -139,6 +139,9 @@ async def test_bounds_of_the_clock(clock: ClusterClock) -> None:
     clock.advance(FURTHEST - 100)
     with pytest.raises(OutOfRange, match="at most 180 days ahead"):
         clock.advance(200)
+    with pytest.raises(OutOfRange):
+        clock.change(0, FURTHEST + 1)
+    assert (clock.state.speed, clock.state.advancing_seconds > 1000) == (1, True), "a refused change changes nothing"
     clock.set_speed(1)
     await leapt(clock)
     assert clock.ahead < FURTHEST / 2, "a new speed ends the leap"

@@ -27,8 +27,8 @@ ADMIN = UserInfo("jane", groups=("system:masters",))
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
     folder: Path = tmp_path_factory.mktemp("faults")
-    options = Options(data_dir=folder, storage="memory", listen=False)
-    cluster = Cluster(options, Configuration((), schedules=False, faults=True))
+    options = Options(data_dir=folder, storage="memory", listen=False, faults=True)
+    cluster = Cluster(options, Configuration((), schedules=False))
     await cluster.start()
     try:
         yield cluster.client(ADMIN, "test")
@@ -162,7 +162,7 @@ async def test_a_stored_fault_of_all_requests_does_not_keep_the_cluster_from_sta
 
 async def _run_with_fault(folder: Path, *, is_new: bool) -> None:
     """Start and stop a cluster with a fault of all requests, which is stored if it is not new."""
-    cluster = Cluster(Options(data_dir=folder, listen=False), Configuration((), faults=True))
+    cluster = Cluster(Options(data_dir=folder, listen=False, faults=True), Configuration(()))
     await cluster.start()
     try:
         client = cluster.client(ADMIN, "test")

@@ -211,21 +211,30 @@ class ClusterClock(SteppedTime[_Timer]):
 
     def set_speed(self, speed: float) -> None:
         """Run at so many simulated seconds in a real one; 0 stops the clock. Ends a leap. Raises OutOfRange."""
-        if not 0 <= speed <= FASTEST:
-            raise OutOfRange(f"speed {speed:g}: from 0 to {FASTEST:g}")
-        self._speed, self._target = speed, None
-        self._drive()
+        self.change(speed, None)
 
     def advance(self, seconds: float) -> None:
         """Begin to move the clock forward, by as much more if it is being moved. Raises OutOfRange."""
-        if seconds < 0:
-            raise OutOfRange("the time of a cluster cannot go back")
-        if seconds > FURTHEST or self.ahead + self.state.advancing_seconds + seconds > FURTHEST:
-            most = int(FURTHEST // 86400)
-            raise OutOfRange(f"the clock can be at most {most} days ahead of the real time, as certificates are")
-        self._calm_since = self.time()
-        self._target = (self.time() if self._target is None else self._target) + seconds
-        self._drive()
+        self.change(None, seconds)
+
+    def change(self, speed: float | None, seconds: float | None) -> None:
+        """Set the speed, which ends a leap, then begin a leap of so many seconds. None changes nothing.
+
+        Raises OutOfRange, without a change.
+        """
+        if speed is not None and not 0 <= speed <= FASTEST:
+            raise OutOfRange(f"speed {speed:g}: from 0 to {FASTEST:g}")
+        target = self._target if speed is None else None
+        if seconds is not None:
+            left = 0.0 if target is None else max(0.0, target - self.time())
+            _check_leap(seconds, self.ahead + left)
+            target = (self.time() if target is None else target) + seconds
+            self._calm_since = self.time()
+        if speed is not None:
+            self._speed = speed
+        self._target = target
+        if speed is not None or seconds is not None:
+            self._drive()
 
     # Steps
 
@@ -324,3 +333,12 @@ class ClusterClock(SteppedTime[_Timer]):
         self._due = [each for each in self._due if each.timer.real is None]
         self._other = [each for each in self._other if each.timer.real is None]
         self._drop_cancelled()
+
+
+def _check_leap(seconds: float, ahead: float) -> None:
+    """Raise OutOfRange for a leap of so many seconds by a clock that will be so far ahead of the real time."""
+    if seconds < 0:
+        raise OutOfRange("the time of a cluster cannot go back")
+    if ahead + seconds > FURTHEST:
+        most = int(FURTHEST // 86400)
+        raise OutOfRange(f"the clock can be at most {most} days ahead of the real time, as certificates are")

@@ -104,7 +104,7 @@ class Cluster:
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
         self._controllers = selected(other_entries(given))
-        if faults is None and self._configuration.faults:
+        if faults is None and options.faults:
             faults = FaultSet()
         self._faults = faults
         self.plane = ControlPlane(
@@ -181,7 +181,7 @@ class Cluster:
             await self._create_pools()
         if self._configuration.kwok:
             await self._install_kwok()
-        if self._faults is not None and self._configuration.faults:
+        if self._faults is not None and self.plane.options.faults:
             await self._install_faults(self._faults)
         await self._start_components()
         if self._configuration.schedules:
@@ -230,15 +230,11 @@ class Cluster:
         self._has_kwok = True
 
     async def _install_faults(self, faults: FaultSet) -> None:
-        """Install the definition of Faults. What users have stored may prevent them, but not the start."""
-        from steersman.cluster.fault_objects.definition import definition
+        """Install the definition of Faults, unless stored objects prevent it."""
+        from steersman.cluster.fault_objects.definition import install_faults
 
-        try:
-            await install_definitions(self.client(_ADMIN, "steersman"), [definition()])
-        except (StatusError, NotServed) as error:
-            logger.error("there are no Faults: %s", error)
-            return
-        self._fault_objects = faults
+        if await install_faults(self.client(_ADMIN, "steersman")):
+            self._fault_objects = faults
 
     async def _start_components(self) -> None:
         controllers = self._controllers

@@ -33,7 +33,6 @@ MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
 _NODE_POOLS: Final = UserInfo("steersman:nodepools", groups=("system:masters",))
 _NODE_POOLS_MANAGER: Final = "nodepool-controller"
-_FAULTS: Final = UserInfo("steersman:faults", groups=("system:masters",))
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -97,7 +96,7 @@ class Components:
             self._kwok_usage = KwokUsage(client, manager.informers.for_resource(NODES))
             servers.containers.objects = PodObjects(client, kwok.log_files)
         self._faults = faults
-        self._faults_client = clients.client(_FAULTS, "fault-controller") if faults is not None else None
+        self._clients = clients
         self._fault_controller: FaultController | None = None
         self._settings = settings
         self._pool_controller: NodePoolController | None = None
@@ -146,12 +145,13 @@ class Components:
 
     def start_faults(self) -> None:
         """Start the controller of Faults: last, as stored ones would keep the cluster from starting."""
-        faults, client = self._faults, self._faults_client
-        if faults is None or client is None:
+        faults = self._faults
+        if faults is None:
             return
-        from steersman.cluster.fault_objects.controller import FaultController
+        from steersman.cluster.fault_objects.controller import USER, FaultController
 
         manager = self._manager
+        client = self._clients.client(USER, FaultController.component)
         recorder = manager.events.recorder(FaultController.component)
         dependencies = ControllerDependencies(client, manager.informers, manager.monitors, recorder, self._settings)
         self._fault_controller = controller = FaultController(dependencies, faults)

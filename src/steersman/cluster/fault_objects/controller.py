@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from steersman.api.meta.v1 import Condition
+from steersman.authentication.user import UserInfo
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import new_or_old
 from steersman.cluster.fault_objects.definition import FAULTS, FaultObject, FaultStatus
@@ -17,6 +18,8 @@ from steersman.faults.fault_set import FaultSet
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values.conditions import with_condition
 
+USER: Final = UserInfo("steersman:faults", groups=("system:masters",))
+"""User of the controller."""
 ACTIVE: Final = "Active"
 _COUNTED_AFTER: Final = 0.5
 """Seconds in which hits are collected before a status is written."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 import msgspec
 
 from steersman.api.meta.v1 import Condition
 from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
 from steersman.client.plain_object import PlainObject
+from steersman.cluster.definitions import NotServed, install
 from steersman.cluster.node_pools.pool import GROUP_NAME, VERSION
 from steersman.faults.fault import MOST_PATTERN, MOST_PATTERNS, Injection
+from steersman.machinery.errors.status import StatusError
+
+logger = logging.getLogger(__name__)
 
 KIND: Final = "Fault"
 PLURAL: Final = "faults"
@@ -35,6 +41,19 @@ class FaultStatus(msgspec.Struct, frozen=True, rename="camel"):
     injected: int = 0
     last: list[Injection] = []
     conditions: list[Condition] = []
+
+
+async def install_faults(client: Client) -> bool:
+    """Install the definition. Return False if stored objects prevent it, such as another definition or a webhook.
+
+    These may prevent Faults, but not the start of a server.
+    """
+    try:
+        await install(client, [definition()])
+    except (StatusError, NotServed) as error:
+        logger.error("there are no Faults: %s", error)
+        return False
+    return True
 
 
 def definition() -> Schema:
