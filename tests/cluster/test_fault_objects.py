@@ -130,7 +130,7 @@ async def test_a_fault_that_says_two_things_at_once_is_not_active(client: Client
     await add(client, "both", effect={"cut": True, "loseAnswer": True})
     status = await status_of(client, "both")
     assert active(status) == ("False", "InvalidSpec")
-    assert status["conditions"][0]["message"] == "effect: only one of status, cut and loseAnswer"
+    assert status["conditions"][0]["message"] == "effect: only one of status, cut, loseAnswer, hang, garbage and refuse"
     await add(client, "both", effect={"status": {"code": 409}}, match={"names": ["nobody"]})
     await status_with(client, "both", lambda status: active(status) == ("True", "Injecting"))
 

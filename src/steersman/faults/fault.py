@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from steersman.faults.patterns import CompiledMatch, Patterns, ResourcePatterns
 from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS, Action
 from steersman.machinery.suggestions import explain_validation_error, known_names_hint
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -21,6 +22,8 @@ MOST_PATTERN: Final = 253
 """Characters of a pattern."""
 LONGEST: Final = 3600.0
 """Seconds of a delay at most."""
+GARBAGE: Final = b"<html><body><h1>It works!</h1></body></html>\n"
+"""Answer of an effect `garbage`, as that of another server on the way."""
 _LONGEST_TIME: Final = 365 * 86400.0
 _MOST_TEXT: Final = 1024
 _MOST_COUNT: Final = 10**9
@@ -55,6 +58,10 @@ class Match(_Part, frozen=True):
 
     Resources are written as in RBAC rules (`pods`, `pods/status`, `*/scale`), also with their group
     (`deployments.apps`); `*` stands for all resources and subresources.
+
+    With `webhooks`, `conversions` or `api_services` the fault meets calls of back ends instead: of admission webhooks
+    (`CONFIGURATION`, `WEBHOOK` or `CONFIGURATION/WEBHOOK`), of the conversion webhooks of definitions, and of the
+    servers of APIServices.
     """
 
     users: list[str] = []
@@ -64,6 +71,15 @@ class Match(_Part, frozen=True):
     resources: list[str] = []
     namespaces: list[str] = []
     names: list[str] = []
+    webhooks: list[str] = []
+    conversions: list[str] = []
+    api_services: list[str] = []
+
+
+CALLS: Final = ("webhooks", "conversions", "api_services")
+"""Members of Match for the calls that the server makes, in place of requests that it gets."""
+CALL_NAMES: Final = {"webhooks": "webhooks", "conversions": "conversions", "api_services": "apiservices"}
+"""Kinds of calls as a status names them."""
 
 
 class When(_Part, frozen=True):
@@ -114,13 +130,18 @@ class WatchEffect(_Part, frozen=True):
 class Effect(_Part, frozen=True):
     """Effects of a fault on a request.
 
-    `cut` cuts the connection before the request is carried out, `lose_answer` afterwards.
+    `cut` cuts the connection before the request is carried out, `lose_answer` afterwards. With `hang` the request waits
+    as long as the fault lasts; with `garbage` its answer is no JSON. `refuse` is for calls of back ends: the connection
+    is refused.
     """
 
     status: Status | None = None
     delay: Delay = Delay()
     cut: bool = False
     lose_answer: bool = False
+    hang: bool = False
+    garbage: bool = False
+    refuse: bool = False
     watch: WatchEffect = WatchEffect()
 
 
@@ -166,6 +187,20 @@ def _check(spec: FaultSpec) -> None:
     ):
         _seconds(f"effect.{name}", text, LONGEST)
     _check_effect(effect)
+    _check_calls(spec)
+
+
+def _check_calls(spec: FaultSpec) -> None:
+    """Raise InvalidFault for a mixture of requests and calls."""
+    match, effect = spec.match, spec.effect
+    if not any(getattr(match, name) for name in CALLS):
+        if effect.refuse:
+            raise InvalidFault("effect.refuse: needs match.webhooks, match.conversions or match.apiServices")
+        return
+    if any(getattr(match, name) for name in Match.__struct_fields__ if name not in CALLS):
+        raise InvalidFault("match: webhooks, conversions and apiServices go with no other list")
+    if effect.watch != WatchEffect():
+        raise InvalidFault("effect.watch: calls of back ends have no watches")
 
 
 def _check_words(match: Match) -> None:
@@ -192,8 +227,9 @@ def _check_effect(effect: Effect) -> None:
         raise InvalidFault(f"effect.watch.closeAfterEvents: not between 0 and {_MOST_COUNT}")
     if watch.expire and not watch.close_after and watch.close_after_events is None:
         raise InvalidFault("effect.watch.expire: needs closeAfter or closeAfterEvents")
-    if (status is not None) + effect.cut + effect.lose_answer > 1:
-        raise InvalidFault("effect: only one of status, cut and loseAnswer")
+    ends = (status is not None, effect.cut, effect.lose_answer, effect.hang, effect.garbage, effect.refuse)
+    if sum(ends) > 1:
+        raise InvalidFault("effect: only one of status, cut, loseAnswer, hang, garbage and refuse")
     if effect == Effect():
         raise InvalidFault("effect: empty, nothing would happen")
 
@@ -220,8 +256,15 @@ class Met(NamedTuple):
     user_agent: str
 
 
+class Call(NamedTuple):
+    """A call of a back end: its kind, one of CALLS, and the names by which a fault may mean it, the shown one first."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
 class Injection(msgspec.Struct, frozen=True, rename="camel"):
-    """A request that a fault has hit, with its time as the API writes it."""
+    """A request that a fault has hit, with its time as the API writes it. Calls of back ends have the verb `call`."""
 
     time: str
     user: str
@@ -242,7 +285,21 @@ class Fault:
         self.matched = 0
         self.injected = 0
         self.last: deque[Injection] = deque(maxlen=_KEPT)
-        effect, when = spec.effect, spec.when
+        effect, when, match = spec.effect, spec.when, spec.match
+        self._patterns = CompiledMatch(
+            Patterns(match.users),
+            Patterns(match.groups),
+            Patterns(match.user_agents),
+            Patterns(match.verbs),
+            ResourcePatterns(match.resources),
+            Patterns(match.namespaces),
+            Patterns(match.names),
+        )
+        self._calls = {name: Patterns(found) for name in CALLS if (found := getattr(match, name))}
+        self.is_of_calls = bool(self._calls)
+        """True if the fault meets calls of back ends, and no requests."""
+        self.wild = self._patterns.wild + sum(each.wild for each in self._calls.values())
+        """Number of its patterns with `*`."""
         self.before = _seconds("", effect.delay.before, LONGEST)
         self.after = _seconds("", effect.delay.after, LONGEST)
         self.close_after = _seconds("", effect.watch.close_after, LONGEST) if effect.watch.close_after else None
@@ -280,7 +337,7 @@ class Fault:
 
     async def wait(self, seconds: float) -> None:
         """Wait for a time, or until the fault ends."""
-        if self._is_over:
+        if self._is_over or not seconds:
             return
         over = asyncio.Event()
         self.on_end(over.set)
@@ -301,10 +358,20 @@ class Fault:
 
     def hits(self, met: Met, now: float) -> bool:
         """Return True if the fault is injected into a request, and count it."""
-        if self.ends_at is not None and now >= self.ends_at:
+        return not self._has_ended(now) and self._matches(met) and self._is_next()
+
+    def hits_call(self, call: Call, now: float) -> bool:
+        """Return True if the fault is injected into a call, and count it."""
+        if self._has_ended(now):
             return False
-        if not self._matches(met):
-            return False
+        patterns = self._calls.get(call.kind)
+        return patterns is not None and any(map(patterns.fit, call.names)) and self._is_next()
+
+    def _has_ended(self, now: float) -> bool:
+        return self.ends_at is not None and now >= self.ends_at
+
+    def _is_next(self) -> bool:
+        """Count a match, and return True if it is one that is hit."""
         self.matched += 1
         when = self.spec.when
         if self.matched <= when.skip or self.is_exhausted:
@@ -314,6 +381,10 @@ class Fault:
         self.injected += 1
         return True
 
+    def remember_call(self, call: Call, now: str) -> None:
+        """Keep a call that was hit at the time `now`."""
+        self.last.append(Injection(now, "", "call", CALL_NAMES[call.kind], "", call.names[0]))
+
     def remember(self, met: Met, now: str) -> None:
         """Keep a request that was hit at the time `now`."""
         action = met.action
@@ -321,52 +392,16 @@ class Fault:
         self.last.append(Injection(now, met.user[:253], action.verb, resource, action.namespace, action.name))
 
     def _matches(self, met: Met) -> bool:
-        match, action = self.spec.match, met.action
+        match, action = self._patterns, met.action
         return (
-            _fits(match.verbs, action.verb)
-            and _fits(match.namespaces, action.namespace)
-            and _fits(match.names, action.name)
-            and _fits(match.users, met.user)
-            and _fits(match.user_agents, met.user_agent)
-            and (not match.groups or any(_fits(match.groups, each) for each in met.groups))
-            and _fits_resource(match.resources, action)
+            match.verbs.fit(action.verb)
+            and match.namespaces.fit(action.namespace)
+            and match.names.fit(action.name)
+            and match.users.fit(met.user)
+            and match.user_agents.fit(met.user_agent)
+            and (not match.groups or any(map(match.groups.fit, met.groups)))
+            and match.resources.fit(action)
         )
-
-
-def _fits(patterns: list[str], text: str) -> bool:
-    return not patterns or any(is_match(each, text) for each in patterns)
-
-
-def _fits_resource(patterns: list[str], action: Action) -> bool:
-    if not patterns:
-        return True
-    full = f"{action.resource}.{action.group}" if action.group else action.resource
-    for each in patterns:
-        if each == "*":
-            return bool(action.resource)
-        resource, _, subresource = each.partition("/")
-        if is_match(subresource, action.subresource) and (
-            is_match(resource, action.resource) or is_match(resource, full)
-        ):
-            return bool(action.resource)
-    return False
-
-
-def is_match(pattern: str, text: str) -> bool:
-    """Return True if a text fits a pattern, in which `*` stands for any text."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return text == first
-    *middle, last = rest
-    at, end = len(first), len(text) - len(last)
-    if at > end or not text.startswith(first) or not text.endswith(last):
-        return False
-    for each in middle:
-        found = text.find(each, at, end)
-        if found < 0:
-            return False
-        at = found + len(each)
-    return True
 
 
 def usual_reason(code: int) -> str:

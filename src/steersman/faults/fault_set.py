@@ -6,11 +6,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from steersman.faults.fault import Fault, FaultSpec, InvalidFault, Met
+from steersman.faults.fault import Call, Fault, FaultSpec, InvalidFault, Met
 from steersman.machinery.values.times import monotonic, now_micro
 
 MOST_FAULTS: Final = 1_000
 """Faults that may be active at once."""
+MOST_WILD: Final = 4_096
+"""Patterns with `*` in all faults together: each request is compared with them one by one."""
+RESOURCE: Final = ("simulation.steersman.dev", "faults")
+"""Group and plural of Fault objects. No fault hits requests for them, nor calls during these: otherwise nobody could
+remove it."""
+ANNOTATION: Final = "simulation.steersman.dev/fault"
+"""Audit annotation with the name of the fault that hit a request, or a call that it caused."""
 
 
 class FaultSet:
@@ -20,7 +27,8 @@ class FaultSet:
         self._faults: dict[str, Fault] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.active: tuple[Fault, ...] = ()
-        """Active faults; empty while requests need not be looked at."""
+        """Active faults of requests; empty while requests need not be looked at."""
+        self._of_calls: tuple[Fault, ...] = ()
         self.on_injection: Callable[[Fault], None] | None = None
         """Callback for each injection, such as to write a status."""
 
@@ -29,9 +37,12 @@ class FaultSet:
         if name not in self._faults and len(self._faults) >= MOST_FAULTS:
             raise InvalidFault(f"there are {MOST_FAULTS} faults already")
         fault = Fault(name, spec, monotonic())
+        others = sum(each.wild for key, each in self._faults.items() if key != name)
+        if others + fault.wild > MOST_WILD:
+            raise InvalidFault(f"match: all faults together have at most {MOST_WILD} patterns with *")
         self.remove(name)
         self._faults[name] = fault
-        self.active = tuple(self._faults.values())
+        self._divide()
         if fault.ends_at is not None:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(fault.ends_at - monotonic(), self.remove, name)
@@ -44,7 +55,7 @@ class FaultSet:
             timer.cancel()
         fault = self._faults.pop(name, None)
         if fault is not None:
-            self.active = tuple(self._faults.values())
+            self._divide()
             fault.end()
 
     def clear(self) -> None:
@@ -52,13 +63,33 @@ class FaultSet:
         for name in list(self._faults):
             self.remove(name)
 
+    def _divide(self) -> None:
+        faults = self._faults.values()
+        self.active = tuple(each for each in faults if not each.is_of_calls)
+        self._of_calls = tuple(each for each in faults if each.is_of_calls)
+
+    def choose_for_call(self, call: Call) -> Fault | None:
+        """Return the fault that hits a call of a back end, None if none does."""
+        if not self._of_calls:
+            return None
+        now = monotonic()
+        for fault in self._of_calls:
+            if fault.hits_call(call, now):
+                fault.remember_call(call, now_micro())
+                self._injected(fault)
+                return fault
+        return None
+
+    def _injected(self, fault: Fault) -> None:
+        if self.on_injection is not None:
+            self.on_injection(fault)
+
     def choose(self, met: Met) -> Fault | None:
         """Return the fault that hits a request, None if none does."""
         now = monotonic()
         for fault in self.active:
             if fault.hits(met, now):
                 fault.remember(met, now_micro())
-                if self.on_injection is not None:
-                    self.on_injection(fault)
+                self._injected(fault)
                 return fault
         return None

@@ -94,6 +94,9 @@ class Faults:
         user: Patterns = (),
         group: Patterns = (),
         user_agent: Patterns = (),
+        webhook: Patterns = (),
+        conversion: Patterns = (),
+        api_service: Patterns = (),
         skip: int = 0,
         times: int = 0,
         probability: float = 1.0,
@@ -106,6 +109,9 @@ class Faults:
         delay_after: float = 0.0,
         cut: bool = False,
         lose_answer: bool = False,
+        hang: bool = False,
+        garbage: bool = False,
+        refuse: bool = False,
         close_watch_after: float | None = None,
         close_watch_after_events: int | None = None,
         expire_watch: bool = False,
@@ -118,11 +124,15 @@ class Faults:
         `resource` is written as in RBAC rules (`pods`, `pods/status`, `*`), also as `deployments.apps`. `skip` requests
         pass first, then `times` are hit (0: all); with `probability` chance decides, the same way for each `seed`.
 
+        With `webhook` (names of webhooks or their configurations), `conversion` (definitions) or `api_service` the
+        fault is one of calls that the server makes, in place of requests.
+
         `code` answers with an error, which has the usual reason and message of its code unless they are given.
         `delay` and `delay_after` are seconds before a request is carried out, and before its answer. `cut` cuts the
-        connection before the request is carried out, `lose_answer` after it. The arguments about watches close them
-        after seconds or events, with the error 410 by `expire_watch`, delay their events, hold them back until the
-        fault is removed, or leave out bookmarks.
+        connection before the request is carried out, `lose_answer` after it. `hang` lets requests wait until the fault is
+        removed, `garbage` answers with HTML, and `refuse` refuses the connection of a call. The arguments about watches
+        close them after seconds or events, with the error 410 by `expire_watch`, delay their events, hold them back
+        until the fault is removed, or leave out bookmarks.
 
         Raises InvalidFault (a ValueError).
         """
@@ -141,6 +151,9 @@ class Faults:
             delay=Delay(_duration(delay), _duration(delay_after)),
             cut=cut,
             lose_answer=lose_answer,
+            hang=hang,
+            garbage=garbage,
+            refuse=refuse,
             watch=watch,
         )
         match = Match(
@@ -151,6 +164,9 @@ class Faults:
             resources=_patterns(resource),
             namespaces=_patterns(namespace),
             names=_patterns(name),
+            webhooks=_patterns(webhook),
+            conversions=_patterns(conversion),
+            api_services=_patterns(api_service),
         )
         spec = spec_of(msgspec.to_builtins(FaultSpec(match, When(skip, times, probability, seed), effect)))
         fault = self._call(lambda: self._faults.add(f"test-{next(_numbers)}", spec))

@@ -111,6 +111,9 @@ def _match() -> Schema:
         "resources": "Resources as in RBAC rules, also with their group: pods, pods/status, deployments.apps.",
         "namespaces": "Namespaces.",
         "names": "Names in the path of the request.",
+        "webhooks": "Calls of admission webhooks: CONFIGURATION, WEBHOOK or CONFIGURATION/WEBHOOK.",
+        "conversions": "Calls of conversion webhooks: names of definitions.",
+        "apiServices": "Calls of the servers behind APIServices: names of APIServices.",
     }
     patterns = {
         "type": "array",
@@ -180,6 +183,9 @@ def _effect() -> Schema:
             "delay": delay,
             "cut": {**flag, "description": "The connection is cut before the request is carried out."},
             "loseAnswer": {**flag, "description": "The connection is cut after the request is carried out."},
+            "hang": {**flag, "description": "The request waits while the fault lasts."},
+            "garbage": {**flag, "description": "The answer is HTML."},
+            "refuse": {**flag, "description": "The connection of a call is refused."},
             "watch": watch,
         },
     )

@@ -8,8 +8,8 @@ from typing import Any, Final
 from steersman.endpoints.filters.faulty_watch import FaultyWatch
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
-from steersman.faults.fault import Fault, Met, Status, usual_reason
-from steersman.faults.fault_set import FaultSet
+from steersman.faults.fault import GARBAGE, LONGEST, Fault, Met, Status, usual_reason
+from steersman.faults.fault_set import ANNOTATION, RESOURCE, FaultSet
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
@@ -17,10 +17,6 @@ from steersman.net.connection import is_pulled, is_pushed
 from steersman.net.message import Response
 from steersman.tracing.trace import step
 
-ANNOTATION: Final = "simulation.steersman.dev/fault"
-"""Audit annotation with the name of the fault that hit a request."""
-RESOURCE: Final = ("simulation.steersman.dev", "faults")
-"""Group and plural of Fault objects, which no fault hits: otherwise nobody could remove it."""
 _LONGEST_AGENT: Final = 1024
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -58,8 +54,12 @@ async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:
     with step("Injected fault", fault=fault.name):
         if fault.before:
             await fault.wait(fault.before)
+        if effect.hang:
+            await fault.wait(LONGEST)
         if effect.cut:
             raise ConnectionCut
+        if effect.garbage:
+            return Response(200, [("content-type", "text/html")], GARBAGE)
         if effect.status is not None:
             return error_response(request, status_error(effect.status, request.info.action))
         response = await next_(request)
