@@ -248,12 +248,18 @@ def _seconds(name: str, text: str, longest: float) -> float:
 
 
 class Met(NamedTuple):
-    """Facts about a request that faults look at."""
+    """Facts about a request that faults look at.
+
+    `name` is the object's name, also for a create; "" for a collection and for an object that the server is to name.
+    """
 
     action: Action
     user: str
     groups: Sequence[str]
     user_agent: str
+    name: str
+    body: bytes = b""
+    """Body of a create; of every write if the server has an interceptor; b"" if it was not read."""
 
 
 class Call(NamedTuple):
@@ -308,6 +314,11 @@ class Fault:
         self._chance = random.Random(when.seed)
         self._when_over: dict[Callable[[], None], None] = {}
         self._is_over = False
+
+    @property
+    def needs_names(self) -> bool:
+        """True if the fault looks at names of objects."""
+        return bool(self.spec.match.names)
 
     @property
     def affects_watches(self) -> bool:
@@ -389,14 +400,14 @@ class Fault:
         """Keep a request that was hit at the time `now`."""
         action = met.action
         resource = f"{action.resource}/{action.subresource}" if action.subresource else action.resource
-        self.last.append(Injection(now, met.user[:253], action.verb, resource, action.namespace, action.name))
+        self.last.append(Injection(now, met.user[:253], action.verb, resource, action.namespace, met.name))
 
     def _matches(self, met: Met) -> bool:
         match, action = self._patterns, met.action
         return (
             match.verbs.fit(action.verb)
             and match.namespaces.fit(action.namespace)
-            and match.names.fit(action.name)
+            and match.names.fit(met.name)
             and match.users.fit(met.user)
             and match.user_agents.fit(met.user_agent)
             and (not match.groups or any(map(match.groups.fit, met.groups)))

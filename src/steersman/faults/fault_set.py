@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.faults.fault import Call, Fault, FaultSpec, InvalidFault, Met
+from steersman.faults.interception import Interceptor
 from steersman.machinery.values.times import monotonic, now_micro
 
 MOST_FAULTS: Final = 1_000
@@ -29,6 +30,10 @@ class FaultSet:
         self.active: tuple[Fault, ...] = ()
         """Active faults of requests; empty while requests need not be looked at."""
         self._of_calls: tuple[Fault, ...] = ()
+        self.needs_names = False
+        """True if a fault looks at names of objects."""
+        self.interceptor: Interceptor | None = None
+        """Observer of all requests, which may also change their answers; it comes before the faults."""
         self.on_injection: Callable[[Fault], None] | None = None
         """Callback for each injection, such as to write a status."""
 
@@ -42,7 +47,7 @@ class FaultSet:
             raise InvalidFault(f"match: all faults together have at most {MOST_WILD} patterns with *")
         self.remove(name)
         self._faults[name] = fault
-        self._divide()
+        self._update()
         if fault.ends_at is not None:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(fault.ends_at - monotonic(), self.remove, name)
@@ -55,7 +60,7 @@ class FaultSet:
             timer.cancel()
         fault = self._faults.pop(name, None)
         if fault is not None:
-            self._divide()
+            self._update()
             fault.end()
 
     def clear(self) -> None:
@@ -63,9 +68,10 @@ class FaultSet:
         for name in list(self._faults):
             self.remove(name)
 
-    def _divide(self) -> None:
+    def _update(self) -> None:
         faults = self._faults.values()
         self.active = tuple(each for each in faults if not each.is_of_calls)
+        self.needs_names = any(each.needs_names for each in self.active)
         self._of_calls = tuple(each for each in faults if each.is_of_calls)
 
     def choose_for_call(self, call: Call) -> Fault | None:

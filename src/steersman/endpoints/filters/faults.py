@@ -8,16 +8,22 @@ from typing import Any, Final
 from steersman.endpoints.filters.faulty_watch import FaultyWatch
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
+from steersman.faults.body_names import MOST_BYTES, name_in
 from steersman.faults.fault import GARBAGE, LONGEST, Fault, Met, Status, usual_reason
 from steersman.faults.fault_set import ANNOTATION, RESOURCE, FaultSet
+from steersman.faults.interception import Cut, Interception
 from steersman.machinery.errors import status as errors
-from steersman.machinery.errors.status import StatusError
+from steersman.machinery.errors.status import StatusError, plain_internal
 from steersman.machinery.identity.action import Action
+from steersman.net.ascii import is_digits
+from steersman.net.body import IncomingBody
 from steersman.net.connection import is_pulled, is_pushed
-from steersman.net.message import Response
+from steersman.net.message import BodyAborted, Response
 from steersman.tracing.trace import step
 
 _LONGEST_AGENT: Final = 1024
+_WITH_BODY: Final = frozenset({"create", "update", "patch", "delete"})
+_MOST_DIGITS: Final = len(str(MOST_BYTES))
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -29,21 +35,84 @@ def with_faults(faults: FaultSet) -> Filter:
     """Return a filter that lets active faults happen to the requests that they hit."""
 
     async def faulty(request: Request, next_: Handler) -> Response:
-        if not faults.active:
-            return await next_(request)
-        fault = _choose(faults, request)
-        return await (next_(request) if fault is None else _inject(fault, request, next_))
+        interceptor = faults.interceptor
+        if interceptor is None:
+            return await (_with_fault(faults, request, next_) if faults.active else next_(request))
+        met = await _met(faults, request)
+        observed = None if met is None else interceptor.begin(met)
+        if observed is None:
+            return await _with_fault(faults, request, next_)
+        return await _intercepted(observed, request, lambda inner: _with_fault(faults, inner, next_))
 
     return faulty
 
 
-def _choose(faults: FaultSet, request: Request) -> Fault | None:
+async def _with_fault(faults: FaultSet, request: Request, next_: Handler) -> Response:
+    met = await _met(faults, request) if faults.active else None
+    fault = None if met is None else faults.choose(met)
+    return await (next_(request) if fault is None else _inject(fault, request, next_))
+
+
+async def _met(faults: FaultSet, request: Request) -> Met | None:
+    """Return the facts about a request; None for one that no fault may hit."""
     action = request.info.action
     if not request.info.resource_request or (action.group, action.resource) == RESOURCE:
         return None
     agent = request.headers.get("user-agent", "")[:_LONGEST_AGENT]
-    user = request.user
-    return faults.choose(Met(action, user.name, user.groups, agent))
+    user, name, body = request.user, action.name, b""
+    is_nameless = action.verb == "create" and not name
+    if faults.interceptor is not None or (faults.needs_names and is_nameless):
+        body = await _peek(request)
+    if is_nameless and body:
+        name = name_in(body).name
+    return Met(action, user.name, user.groups, agent, name, body)
+
+
+async def _peek(request: Request) -> bytes:
+    """Return the body of a write, which the handler reads again; b"" for one of unknown or large size."""
+    length = request.headers.get("content-length", "")
+    action = request.info.action
+    if action.verb not in _WITH_BODY or action.subresource == "proxy" or not is_digits(length):
+        return b""
+    if len(length) > _MOST_DIGITS or int(length) > MOST_BYTES:
+        return b""
+    try:
+        body = await request.http.body.read(MOST_BYTES)
+    except BodyAborted as error:
+        raise plain_internal(str(error)) from None
+    again = IncomingBody(expected=len(body))
+    if body:
+        again.feed(body)
+    again.finish()
+    request.http.body = again
+    return body
+
+
+async def _intercepted(observed: Interception, request: Request, next_: Handler) -> Response:
+    """Let an observer see a request, and decide on its answer. Raises ConnectionCut."""
+    instead = await observed.before()
+    if instead is not None:
+        return _instead(request, instead)
+    try:
+        response = await next_(request)
+    except StatusError as error:
+        await observed.after(error.code)
+        raise
+    instead = await observed.after(response.status)
+    if instead is not None:
+        await _abandon(response)
+        return _instead(request, instead)
+    body: Any = response.body
+    if request.info.action.verb == "watch" and is_pushed(body):
+        response.body = observed.watch(body)
+    return response
+
+
+def _instead(request: Request, instead: Status | Cut) -> Response:
+    """Return the error in place of an answer. Raises ConnectionCut."""
+    if isinstance(instead, Cut):
+        raise ConnectionCut
+    return error_response(request, status_error(instead, request.info.action))
 
 
 async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from steersman.faults.fault import Fault
-from steersman.machinery.errors.status import StatusError, expired
-from steersman.net.message import BodyWriter, Stream
+from steersman.faults.interception import OpenWatch
+from steersman.machinery.errors.status import expired
+from steersman.net.message import BodyWriter
 
 _MOST_HELD: Final = 16 << 20
 """Bytes of events that are held back at most; then the watch is cut off, as that of a client that does not read."""
@@ -22,18 +23,10 @@ _LENGTH: Final = 4
 _TOO_OLD: Final = "too old resource version"
 
 
-class _Watch(Stream, Protocol):
-    """Body of a watch that can be ended."""
-
-    def finish(self) -> None: ...
-
-    def failed(self, error: StatusError | None) -> None: ...
-
-
 class FaultyWatch:
     """Body of a watch that passes on the events of another one as a fault has it."""
 
-    def __init__(self, fault: Fault, inner: _Watch) -> None:
+    def __init__(self, fault: Fault, inner: OpenWatch) -> None:
         self._fault = fault
         self._effect = fault.spec.effect.watch
         self._inner = inner
