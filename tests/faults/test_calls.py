@@ -135,7 +135,7 @@ async def test_conversions_fail(environment: Environment, faults: Faults, conver
             {"webhook": "a", "verb": "create", "code": 500},
             "match: webhooks, conversions and apiServices go with no other",
         ),
-        ({"webhook": "a", "hold_events": True}, "effect.watch: calls of back ends have no watches"),
+        ({"webhook": "a", "hold_events": True}, "effect.watch: is for requests, not for calls"),
         ({"verb": "create", "refuse": True}, "effect.refuse: needs match.webhooks"),
         ({"webhook": "a", "refuse": True, "hang": True}, "effect: only one of"),
     ],

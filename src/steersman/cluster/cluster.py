@@ -15,7 +15,7 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.indexes import RUNNING_BY_CONTROLLER, running_by_controller
 from steersman.client.informer import Informers
 from steersman.client.resources import PODS
-from steersman.cluster.clock import ClusterClock
+from steersman.cluster.clock import ClusterClock, OutOfRange
 from steersman.cluster.clock_file import ClockFile
 from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
@@ -147,6 +147,8 @@ class Cluster:
         if self._clock is not None:
             self._clock.start(0.0 if self._clock_file is None else self._clock_file.read())
             self._running.push_async_callback(self._clock.stop)
+            if self._faults is not None:
+                self._faults.advance_clock = partial(_leap, self._clock)
         try:
             address = await self.plane.start()
         except CannotOpen as error:
@@ -252,6 +254,7 @@ class Cluster:
             kwok=self._configuration if self._has_kwok else None,
             devices=self._configuration.devices,
             faults=self._fault_objects,
+            disturbances=self._faults,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):
@@ -364,6 +367,14 @@ class Cluster:
 
 def _not_recorded(ahead: float) -> None:
     """Do nothing with the time of a cluster that keeps nothing."""
+
+
+def _leap(clock: ClusterClock, seconds: float) -> None:
+    """Begin a leap of the clock, as a fault has it."""
+    try:
+        clock.advance(seconds)
+    except OutOfRange as error:
+        logger.warning("a fault does not move the clock: %s", error)
 
 
 def _stages(configuration: Configuration) -> Stages | None:

@@ -13,6 +13,7 @@ from steersman.cluster.configuration import Configuration
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.nodes.devices.slices import DeviceSets
+from steersman.nodes.disturbances import Disturbances
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.kwok.pod_objects import PodObjects
 from steersman.nodes.kwok.usage import KwokUsage
@@ -51,6 +52,7 @@ class Clients(Protocol):
 class Components:
     """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools, with `kwok`, the
     configuration of the cluster, the followers of kwok's objects, with `faults` the controller of Fault objects.
+    `disturbances` are those of kubelets.
 
     `await start()`, then `await stop()`.
     """
@@ -69,6 +71,7 @@ class Components:
         kwok: Configuration | None = None,
         devices: DeviceSets | None = None,
         faults: FaultSet | None = None,
+        disturbances: Disturbances | None = None,
     ) -> None:
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -86,7 +89,9 @@ class Components:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
-        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account, devices)
+        self._kubelets = Kubelets(
+            client, manager.informers, manager.events, nodes, servers, players, account, devices, disturbances
+        )
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
         self._stage_objects: StageObjects | None = None
         self._usages = servers.containers.usages

@@ -61,7 +61,7 @@ class Match(_Part, frozen=True):
 
     With `webhooks`, `conversions` or `api_services` the fault meets calls of back ends instead: of admission webhooks
     (`CONFIGURATION`, `WEBHOOK` or `CONFIGURATION/WEBHOOK`), of the conversion webhooks of definitions, and of the
-    servers of APIServices.
+    servers of APIServices. With `nodes` it meets the kubelets of simulated nodes.
     """
 
     users: list[str] = []
@@ -74,6 +74,7 @@ class Match(_Part, frozen=True):
     webhooks: list[str] = []
     conversions: list[str] = []
     api_services: list[str] = []
+    nodes: list[str] = []
 
 
 CALLS: Final = ("webhooks", "conversions", "api_services")
@@ -127,6 +128,19 @@ class WatchEffect(_Part, frozen=True):
     withhold_bookmarks: bool = False
 
 
+class NodeEffect(_Part, frozen=True):
+    """Faults of a kubelet: it is silent, or it sees each change of a pod later by a duration."""
+
+    silent: bool = False
+    delay: str = ""
+
+
+class ClockEffect(_Part, frozen=True):
+    """Leap of the cluster's clock by a duration, at each request that is hit."""
+
+    advance: str = ""
+
+
 class Effect(_Part, frozen=True):
     """Effects of a fault on a request.
 
@@ -143,6 +157,8 @@ class Effect(_Part, frozen=True):
     garbage: bool = False
     refuse: bool = False
     watch: WatchEffect = WatchEffect()
+    node: NodeEffect = NodeEffect()
+    clock: ClockEffect = ClockEffect()
 
 
 class FaultSpec(_Part, frozen=True):
@@ -184,10 +200,30 @@ def _check(spec: FaultSpec) -> None:
         ("delay.after", effect.delay.after),
         ("watch.closeAfter", effect.watch.close_after),
         ("watch.delay", effect.watch.delay),
+        ("node.delay", effect.node.delay),
     ):
         _seconds(f"effect.{name}", text, LONGEST)
+    _seconds("effect.clock.advance", effect.clock.advance, _LONGEST_TIME)
+    if effect.clock.advance and not when.times:
+        raise InvalidFault("effect.clock: needs when.times, as each request that is hit moves the clock")
     _check_effect(effect)
     _check_calls(spec)
+    _check_nodes(spec)
+
+
+def _check_nodes(spec: FaultSpec) -> None:
+    """Raise InvalidFault for a mixture of kubelets and requests."""
+    match, effect, when = spec.match, spec.effect, spec.when
+    if not match.nodes:
+        if effect.node != NodeEffect():
+            raise InvalidFault("effect.node: needs match.nodes")
+        return
+    if match != Match(nodes=match.nodes):
+        raise InvalidFault("match.nodes: goes with no other list")
+    if effect != Effect(node=effect.node):
+        raise InvalidFault("match.nodes: the effect of a fault of nodes is effect.node")
+    if when != When(for_=when.for_):
+        raise InvalidFault("match.nodes: a fault of nodes lasts, and has only when.for")
 
 
 def _check_calls(spec: FaultSpec) -> None:
@@ -199,8 +235,9 @@ def _check_calls(spec: FaultSpec) -> None:
         return
     if any(getattr(match, name) for name in Match.__struct_fields__ if name not in CALLS):
         raise InvalidFault("match: webhooks, conversions and apiServices go with no other list")
-    if effect.watch != WatchEffect():
-        raise InvalidFault("effect.watch: calls of back ends have no watches")
+    for name, given, none in (("watch", effect.watch, WatchEffect()), ("clock", effect.clock, ClockEffect())):
+        if given != none:
+            raise InvalidFault(f"effect.{name}: is for requests, not for calls of back ends")
 
 
 def _check_words(match: Match) -> None:
@@ -304,11 +341,17 @@ class Fault:
         self._calls = {name: Patterns(found) for name in CALLS if (found := getattr(match, name))}
         self.is_of_calls = bool(self._calls)
         """True if the fault meets calls of back ends, and no requests."""
-        self.wild = self._patterns.wild + sum(each.wild for each in self._calls.values())
+        self._nodes = Patterns(match.nodes)
+        self._silenced: set[str] = set()
+        self.is_of_nodes = bool(match.nodes)
+        """True if the fault meets kubelets, and no requests."""
+        self.wild = self._patterns.wild + self._nodes.wild + sum(each.wild for each in self._calls.values())
         """Number of its patterns with `*`."""
         self.before = _seconds("", effect.delay.before, LONGEST)
         self.after = _seconds("", effect.delay.after, LONGEST)
         self.close_after = _seconds("", effect.watch.close_after, LONGEST) if effect.watch.close_after else None
+        self.sync_delay = _seconds("", effect.node.delay, LONGEST)
+        self.clock_advance = _seconds("", effect.clock.advance, _LONGEST_TIME)
         self.watch_delay = _seconds("", effect.watch.delay, LONGEST)
         self.ends_at = now + _seconds("", when.for_, _LONGEST_TIME) if when.for_ else None
         self._chance = random.Random(when.seed)
@@ -377,6 +420,27 @@ class Fault:
             return False
         patterns = self._calls.get(call.kind)
         return patterns is not None and any(map(patterns.fit, call.names)) and self._is_next()
+
+    def silences(self, node: str, now: str) -> bool:
+        """Return True if the fault silences the kubelet of a node, and count the node the first time."""
+        if not self.spec.effect.node.silent or not self._nodes.fit(node):
+            return False
+        if node not in self._silenced:
+            self._silenced.add(node)
+            self._count_of_node(Injection(now, "", "silence", "nodes", "", node))
+        return True
+
+    def delays_sync(self, node: str, namespace: str, pod: str, now: str) -> bool:
+        """Return True if the fault delays the sync of a pod, and count it."""
+        if not self.sync_delay or not self._nodes.fit(node):
+            return False
+        self._count_of_node(Injection(now, "", "delay", "pods", namespace, pod))
+        return True
+
+    def _count_of_node(self, injection: Injection) -> None:
+        self.matched += 1
+        self.injected += 1
+        self.last.append(injection)
 
     def _has_ended(self, now: float) -> bool:
         return self.ends_at is not None and now >= self.ends_at

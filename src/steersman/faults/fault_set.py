@@ -30,6 +30,11 @@ class FaultSet:
         self.active: tuple[Fault, ...] = ()
         """Active faults of requests; empty while requests need not be looked at."""
         self._of_calls: tuple[Fault, ...] = ()
+        self._of_nodes: tuple[Fault, ...] = ()
+        self.on_nodes: Callable[[], None] | None = None
+        """Callback for changes of the faults of kubelets; None without simulated nodes."""
+        self.advance_clock: Callable[[float], None] | None = None
+        """Function that begins a leap of the clock by so many seconds; None without a clock of the cluster."""
         self.needs_names = False
         """True if a fault looks at names of objects."""
         self.interceptor: Interceptor | None = None
@@ -42,6 +47,10 @@ class FaultSet:
         if name not in self._faults and len(self._faults) >= MOST_FAULTS:
             raise InvalidFault(f"there are {MOST_FAULTS} faults already")
         fault = Fault(name, spec, monotonic())
+        if fault.is_of_nodes and self.on_nodes is None:
+            raise InvalidFault("match.nodes: this server has no simulated nodes")
+        if fault.clock_advance and self.advance_clock is None:
+            raise InvalidFault("effect.clock: this server has no clock of its own, as a cluster of steersman up has")
         others = sum(each.wild for key, each in self._faults.items() if key != name)
         if others + fault.wild > MOST_WILD:
             raise InvalidFault(f"match: all faults together have at most {MOST_WILD} patterns with *")
@@ -70,9 +79,30 @@ class FaultSet:
 
     def _update(self) -> None:
         faults = self._faults.values()
-        self.active = tuple(each for each in faults if not each.is_of_calls)
+        of_nodes, self._of_nodes = self._of_nodes, tuple(each for each in faults if each.is_of_nodes)
+        self.active = tuple(each for each in faults if not (each.is_of_calls or each.is_of_nodes))
         self.needs_names = any(each.needs_names for each in self.active)
         self._of_calls = tuple(each for each in faults if each.is_of_calls)
+        if of_nodes != self._of_nodes and self.on_nodes is not None:
+            self.on_nodes()
+
+    def is_silent(self, node: str) -> bool:
+        """Return True if a fault silences the kubelet of a node."""
+        for fault in self._of_nodes:
+            before = fault.injected
+            if fault.silences(node, now_micro()):
+                if fault.injected > before:
+                    self._injected(fault)
+                return True
+        return False
+
+    def delay_of_sync(self, node: str, namespace: str, pod: str) -> float:
+        """Return the seconds by which a fault delays the sync of a pod by the kubelet of a node; 0 for none."""
+        for fault in self._of_nodes:
+            if fault.delays_sync(node, namespace, pod, now_micro()):
+                self._injected(fault)
+                return fault.sync_delay
+        return 0.0
 
     def choose_for_call(self, call: Call) -> Fault | None:
         """Return the fault that hits a call of a back end, None if none does."""

@@ -17,6 +17,7 @@ from steersman.faults.fault import (
     Injection,
     InvalidFault,
     Match,
+    NodeEffect,
     Status,
     WatchEffect,
     When,
@@ -97,6 +98,7 @@ class Faults:
         webhook: Patterns = (),
         conversion: Patterns = (),
         api_service: Patterns = (),
+        node: Patterns = (),
         skip: int = 0,
         times: int = 0,
         probability: float = 1.0,
@@ -112,6 +114,8 @@ class Faults:
         hang: bool = False,
         garbage: bool = False,
         refuse: bool = False,
+        silence_node: bool = False,
+        delay_syncs: float = 0.0,
         close_watch_after: float | None = None,
         close_watch_after_events: int | None = None,
         expire_watch: bool = False,
@@ -125,7 +129,8 @@ class Faults:
         pass first, then `times` are hit (0: all); with `probability` chance decides, the same way for each `seed`.
 
         With `webhook` (names of webhooks or their configurations), `conversion` (definitions) or `api_service` the
-        fault is one of calls that the server makes, in place of requests.
+        fault is one of calls that the server makes, in place of requests. With `node` it is one of kubelets: with
+        `silence_node` they stop to report, and with `delay_syncs` they see changes of pods so many seconds later.
 
         `code` answers with an error, which has the usual reason and message of its code unless they are given.
         `delay` and `delay_after` are seconds before a request is carried out, and before its answer. `cut` cuts the
@@ -154,6 +159,7 @@ class Faults:
             hang=hang,
             garbage=garbage,
             refuse=refuse,
+            node=NodeEffect(silence_node, _duration(delay_syncs)),
             watch=watch,
         )
         match = Match(
@@ -167,6 +173,7 @@ class Faults:
             webhooks=_patterns(webhook),
             conversions=_patterns(conversion),
             api_services=_patterns(api_service),
+            nodes=_patterns(node),
         )
         spec = spec_of(msgspec.to_builtins(FaultSpec(match, When(skip, times, probability, seed), effect)))
         fault = self._call(lambda: self._faults.add(f"test-{next(_numbers)}", spec))

@@ -113,6 +113,7 @@ def _match() -> Schema:
         "names": "Names in the path of the request.",
         "webhooks": "Calls of admission webhooks: CONFIGURATION, WEBHOOK or CONFIGURATION/WEBHOOK.",
         "conversions": "Calls of conversion webhooks: names of definitions.",
+        "nodes": "Kubelets: names of simulated nodes.",
         "apiServices": "Calls of the servers behind APIServices: names of APIServices.",
     }
     patterns = {
@@ -187,6 +188,17 @@ def _effect() -> Schema:
             "garbage": {**flag, "description": "The answer is HTML."},
             "refuse": {**flag, "description": "The connection of a call is refused."},
             "watch": watch,
+            "node": _object(
+                "Effects on a kubelet.",
+                {
+                    "silent": {**flag, "description": "The kubelet does not report, and does not answer."},
+                    "delay": _duration("Time by which the kubelet sees each change of a pod later."),
+                },
+            ),
+            "clock": _object(
+                "Effects on the cluster's clock.",
+                {"advance": _duration("Leap of the clock at each request that is hit; needs when.times.")},
+            ),
         },
     )
 

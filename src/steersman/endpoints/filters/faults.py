@@ -50,7 +50,7 @@ def with_faults(faults: FaultSet) -> Filter:
 async def _with_fault(faults: FaultSet, request: Request, next_: Handler) -> Response:
     met = await _met(faults, request) if faults.active else None
     fault = None if met is None else faults.choose(met)
-    return await (next_(request) if fault is None else _inject(fault, request, next_))
+    return await (next_(request) if fault is None else _inject(faults, fault, request, next_))
 
 
 async def _met(faults: FaultSet, request: Request) -> Met | None:
@@ -115,7 +115,7 @@ def _instead(request: Request, instead: Status | Cut) -> Response:
     return error_response(request, status_error(instead, request.info.action))
 
 
-async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:
+async def _inject(faults: FaultSet, fault: Fault, request: Request, next_: Handler) -> Response:
     """Let a fault happen to a request. Raises ConnectionCut."""
     effect = fault.spec.effect
     if request.audit is not None:
@@ -123,6 +123,8 @@ async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:
     with step("Injected fault", fault=fault.name):
         if fault.before:
             await fault.wait(fault.before)
+        if fault.clock_advance and faults.advance_clock is not None:
+            faults.advance_clock(fault.clock_advance)
         if effect.hang:
             await fault.wait(LONGEST)
         if effect.cut:
