@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.faults.patterns import CompiledMatch, Patterns, ResourcePatterns
+from steersman.faults.stale_reads import Read, Timeline
 from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS, Action
 from steersman.machinery.suggestions import explain_validation_error, known_names_hint
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -141,6 +142,21 @@ class ClockEffect(_Part, frozen=True):
     advance: str = ""
 
 
+class StaleEffect(_Part, frozen=True):
+    """Reads from an older state, as a cache that lags behind answers them.
+
+    The state is `by` revisions old, or as old as the duration `for_`, or with `hold` that of the fault's beginning. It
+    is never behind a requested resourceVersion, nor unless `even_behind_shown` behind the state that the connection may
+    have been shown. Reads without a resourceVersion, which are consistent, are left alone unless `even_consistent`.
+    """
+
+    by: int = 0
+    for_: str = msgspec.field(name="for", default="")
+    hold: bool = False
+    even_behind_shown: bool = False
+    even_consistent: bool = False
+
+
 class Effect(_Part, frozen=True):
     """Effects of a fault on a request.
 
@@ -159,6 +175,7 @@ class Effect(_Part, frozen=True):
     watch: WatchEffect = WatchEffect()
     node: NodeEffect = NodeEffect()
     clock: ClockEffect = ClockEffect()
+    stale: StaleEffect = StaleEffect()
 
 
 class FaultSpec(_Part, frozen=True):
@@ -207,8 +224,21 @@ def _check(spec: FaultSpec) -> None:
     if effect.clock.advance and not when.times:
         raise InvalidFault("effect.clock: needs when.times, as each request that is hit moves the clock")
     _check_effect(effect)
+    _check_stale(effect.stale)
     _check_calls(spec)
     _check_nodes(spec)
+
+
+def _check_stale(stale: StaleEffect) -> None:
+    """Raise InvalidFault for an effect on reads that is not clear."""
+    if stale == StaleEffect():
+        return
+    if bool(stale.by) + bool(stale.for_) + stale.hold != 1:
+        raise InvalidFault("effect.stale: needs one of by, for and hold")
+    if not 0 <= stale.by <= _MOST_COUNT:
+        raise InvalidFault(f"effect.stale.by: not between 0 and {_MOST_COUNT}")
+    if stale.for_ and not _seconds("effect.stale.for", stale.for_, LONGEST):
+        raise InvalidFault("effect.stale.for: 0s is no time")
 
 
 def _check_nodes(spec: FaultSpec) -> None:
@@ -235,8 +265,8 @@ def _check_calls(spec: FaultSpec) -> None:
         return
     if any(getattr(match, name) for name in Match.__struct_fields__ if name not in CALLS):
         raise InvalidFault("match: webhooks, conversions and apiServices go with no other list")
-    for name, given, none in (("watch", effect.watch, WatchEffect()), ("clock", effect.clock, ClockEffect())):
-        if given != none:
+    for name, none in (("watch", WatchEffect()), ("clock", ClockEffect()), ("stale", StaleEffect())):
+        if getattr(effect, name) != none:
             raise InvalidFault(f"effect.{name}: is for requests, not for calls of back ends")
 
 
@@ -295,6 +325,8 @@ class Met(NamedTuple):
     groups: Sequence[str]
     user_agent: str
     name: str
+    read: Read | None = None
+    """The request as a read that may be answered from the past; None for others, and while no fault does that."""
     body: bytes = b""
     """Body of a create; of every write if the server has an interceptor; b"" if it was not read."""
 
@@ -354,6 +386,10 @@ class Fault:
         self.clock_advance = _seconds("", effect.clock.advance, _LONGEST_TIME)
         self.watch_delay = _seconds("", effect.watch.delay, LONGEST)
         self.ends_at = now + _seconds("", when.for_, _LONGEST_TIME) if when.for_ else None
+        self.is_stale = effect.stale != StaleEffect()
+        """True if the fault answers reads from the past."""
+        self._timeline = Timeline(_seconds("", effect.stale.for_, LONGEST)) if effect.stale.for_ else None
+        self._began_at = 0
         self._chance = random.Random(when.seed)
         self._when_over: dict[Callable[[], None], None] = {}
         self._is_over = False
@@ -420,6 +456,23 @@ class Fault:
             return False
         patterns = self._calls.get(call.kind)
         return patterns is not None and any(map(patterns.fit, call.names)) and self._is_next()
+
+    def begin_reads(self, revision: int) -> None:
+        """Note the revision at the beginning of the fault."""
+        self._began_at = revision
+        self.note_revision(revision)
+
+    def note_revision(self, revision: int) -> None:
+        """Note the present revision, for later reads from the present."""
+        if self._timeline is not None:
+            self._timeline.note(revision)
+
+    def past(self, revision: int) -> int:
+        """Return the revision at which the fault answers a read when `revision` is the present one."""
+        stale = self.spec.effect.stale
+        if stale.hold:
+            return self._began_at
+        return revision - stale.by if self._timeline is None else self._timeline.then()
 
     def silences(self, node: str, now: str) -> bool:
         """Return True if the fault silences the kubelet of a node, and count the node the first time."""

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.faults.fault import Call, Fault, FaultSpec, InvalidFault, Met
-from steersman.faults.interception import Interceptor
+from steersman.faults.interception import Interceptor, OpenWatch
+from steersman.faults.shown_revisions import ShownRevisions
+from steersman.faults.stale_reads import Read, ResourceOf, Revisions
 from steersman.machinery.values.times import monotonic, now_micro
+from steersman.net.message import Peer
 
 MOST_FAULTS: Final = 1_000
 """Faults that may be active at once."""
@@ -35,6 +38,9 @@ class FaultSet:
         """Callback for changes of the faults of kubelets; None without simulated nodes."""
         self.advance_clock: Callable[[float], None] | None = None
         """Function that begins a leap of the clock by so many seconds; None without a clock of the cluster."""
+        self.storage: Revisions | None = None
+        """Storage of the server; None before its start."""
+        self._shown: ShownRevisions | None = None
         self.needs_names = False
         """True if a fault looks at names of objects."""
         self.interceptor: Interceptor | None = None
@@ -51,6 +57,10 @@ class FaultSet:
             raise InvalidFault("match.nodes: this server has no simulated nodes")
         if fault.clock_advance and self.advance_clock is None:
             raise InvalidFault("effect.clock: this server has no clock of its own, as a cluster of steersman up has")
+        if fault.is_stale:
+            if self.storage is None:
+                raise InvalidFault("effect.stale: there is no storage")
+            fault.begin_reads(self.storage.revision)
         others = sum(each.wild for key, each in self._faults.items() if key != name)
         if others + fault.wild > MOST_WILD:
             raise InvalidFault(f"match: all faults together have at most {MOST_WILD} patterns with *")
@@ -82,6 +92,10 @@ class FaultSet:
         of_nodes, self._of_nodes = self._of_nodes, tuple(each for each in faults if each.is_of_nodes)
         self.active = tuple(each for each in faults if not (each.is_of_calls or each.is_of_nodes))
         self.needs_names = any(each.needs_names for each in self.active)
+        if not any(each.is_stale for each in self.active):
+            self._shown = None
+        elif self._shown is None and self.storage is not None:
+            self._shown = ShownRevisions(self.storage.revision)
         self._of_calls = tuple(each for each in faults if each.is_of_calls)
         if of_nodes != self._of_nodes and self.on_nodes is not None:
             self.on_nodes()
@@ -120,10 +134,44 @@ class FaultSet:
         if self.on_injection is not None:
             self.on_injection(fault)
 
+    @property
+    def needs_reads(self) -> bool:
+        """True if a fault answers reads from the past."""
+        return self._shown is not None
+
+    def past(self, fault: Fault, read: Read | None) -> int:
+        """Return the revision at which a fault answers a read, 0 if it may not be older than the present."""
+        storage, shown, stale = self.storage, self._shown, fault.spec.effect.stale
+        if read is None or storage is None or shown is None or not (read.version or stale.even_consistent):
+            return 0
+        now = storage.revision
+        fault.note_revision(now)
+        floor = max(1, storage.compact_revision, int(read.version or 0))
+        if not stale.even_behind_shown:
+            floor = max(floor, shown.floor(read.peer, read.resource, now))
+        revision = max(fault.past(now), floor)
+        return revision if revision < now else 0
+
+    def note_shown(self, peer: Peer, resource: ResourceOf, revision: int) -> None:
+        """Note that an answer has shown a connection objects as of a revision, 0 for the present."""
+        if self._shown is not None and self.storage is not None:
+            now = self.storage.revision
+            self._shown.note(peer, resource, revision or now)
+            for fault in self.active:
+                fault.note_revision(now)
+
+    def watched(self, peer: Peer, resource: ResourceOf, body: OpenWatch) -> OpenWatch:
+        """Return the body of a watch, which shows its connection all changes."""
+        if self._shown is None or self.storage is None:
+            return body
+        return self._shown.watched(peer, resource, self.storage, body)
+
     def choose(self, met: Met) -> Fault | None:
         """Return the fault that hits a request, None if none does."""
         now = monotonic()
         for fault in self.active:
+            if fault.is_stale and not self.past(fault, met.read):
+                continue
             if fault.hits(met, now):
                 fault.remember(met, now_micro())
                 self._injected(fault)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from time import monotonic
 from typing import Any, ClassVar, Final, Protocol, cast
 
 from steersman.net import eager
@@ -556,7 +557,13 @@ def peer_of(transport: asyncio.BaseTransport) -> Peer:
     certificate = tls.getpeercert(True) if tls is not None else None
     authorities = () if certificate is None else tls.peer_chain()
     return Peer(
-        host, port, certificate, tls is not None, authorities, _host_and_port(transport.get_extra_info("sockname"))
+        host,
+        port,
+        certificate,
+        tls is not None,
+        authorities,
+        _host_and_port(transport.get_extra_info("sockname")),
+        monotonic(),
     )
 
 

@@ -81,6 +81,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         """See rest.capabilities.Getter."""
         if self.is_cold:
             await self.warm()
+        if ctx.as_of and not self.has_own_storage:
+            return await listing.get_at(self, ctx, name, ctx.as_of)
         from_storage = self.cacher.undecryptable is not None
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))

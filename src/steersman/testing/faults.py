@@ -18,6 +18,7 @@ from steersman.faults.fault import (
     InvalidFault,
     Match,
     NodeEffect,
+    StaleEffect,
     Status,
     WatchEffect,
     When,
@@ -116,6 +117,11 @@ class Faults:
         refuse: bool = False,
         silence_node: bool = False,
         delay_syncs: float = 0.0,
+        stale_by: int = 0,
+        stale_for: float = 0.0,
+        stale_hold: bool = False,
+        even_behind_shown: bool = False,
+        even_consistent: bool = False,
         close_watch_after: float | None = None,
         close_watch_after_events: int | None = None,
         expire_watch: bool = False,
@@ -139,6 +145,10 @@ class Faults:
         close them after seconds or events, with the error 410 by `expire_watch`, delay their events, hold them back
         until the fault is removed, or leave out bookmarks.
 
+        `stale_by` (revisions), `stale_for` (seconds) and `stale_hold` (since the fault was added) answer reads that
+        name a resourceVersion, such as 0, from an older state, never behind the one that the connection was shown; the
+        arguments `even_...` lift these limits.
+
         Raises InvalidFault (a ValueError).
         """
         if not code and (reason or message or retry_after):
@@ -159,6 +169,7 @@ class Faults:
             hang=hang,
             garbage=garbage,
             refuse=refuse,
+            stale=StaleEffect(stale_by, _duration(stale_for), stale_hold, even_behind_shown, even_consistent),
             node=NodeEffect(silence_node, _duration(delay_syncs)),
             watch=watch,
         )

@@ -195,6 +195,19 @@ def _effect() -> Schema:
                     "delay": _duration("Time by which the kubelet sees each change of a pod later."),
                 },
             ),
+            "stale": _object(
+                "Reads from an older state, as of a cache that lags behind; needs one of by, for and hold.",
+                {
+                    "by": _count("Age of the state in revisions."),
+                    "for": _duration("Age of the state."),
+                    "hold": {**flag, "description": "The state is that of the fault's beginning."},
+                    "evenBehindShown": {
+                        **flag,
+                        "description": "The state may be older than the one that the connection was shown.",
+                    },
+                    "evenConsistent": {**flag, "description": "Also reads without a resourceVersion."},
+                },
+            ),
             "clock": _object(
                 "Effects on the cluster's clock.",
                 {"advance": _duration("Leap of the clock at each request that is hit; needs when.times.")},
