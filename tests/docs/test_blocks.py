@@ -40,6 +40,7 @@ PLAYED = {
     "docs/check.md": READ,
     "docs/faults.md": READ,
     "docs/report.md": READ,
+    "docs/stress.md": READ,
     "docs/test-java-rust.md": READ,
     "docs/library.md": "tests/e2e/test_library_tutorial.py",
     "docs/custom-resources.md": READ,

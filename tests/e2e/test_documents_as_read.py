@@ -266,6 +266,10 @@ def test_the_page_about_faults(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "faults.md"))
 
 
+def test_the_page_about_stress(reader: Reads) -> None:
+    reader({}).read(Document(ROOT / "docs" / "stress.md"))
+
+
 def test_the_page_about_checks(reader: Reads) -> None:
     reader({}).read(Document(ROOT / "docs" / "check.md"))
 

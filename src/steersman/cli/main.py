@@ -35,6 +35,7 @@ _COMMANDS: Final = {
     "inspect": "inspect",
     "check": "check",
     "report": "report",
+    "stress": "stress",
     "crd": "crd",
     "completion": "completion",
 }

@@ -44,7 +44,7 @@ class Journal:
         """Record a request and its status code (endpoints.filters.observation)."""
         user = getattr(request, "user", None)  # absent if the request was not authenticated
         name = "" if user is None else user.name
-        if not name.startswith(_OWN):
+        if not is_own_user(name):
             path = request.path[:_LONGEST_PATH]
             verb = request.info.action.verb or request.method
             self.entries.append(Entry(verb, path, name, code, seconds * 1000))
@@ -56,3 +56,8 @@ class Journal:
     def lines(self, most: int = 30) -> list[str]:
         """Return the last requests, one per line."""
         return [str(each) for each in list(self.entries)[-most:]]
+
+
+def is_own_user(name: str) -> bool:
+    """Return True for a user name of the cluster's own components."""
+    return name.startswith(_OWN)

@@ -6,11 +6,14 @@ work as there. Some others are accepted without effect; the rest are errors.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from steersman.cli.envtest.claim import claim
 from steersman.cli.envtest.etcd import names
@@ -18,6 +21,11 @@ from steersman.cli.flags import arguments_by_flag, parse
 from steersman.cli.serve import Service, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
+if TYPE_CHECKING:
+    from steersman.stress.drop_in import Notes
+
+STRESS_FOLDER: Final = "STEERSMAN_STRESS_FOLDER"
+"""Environment variable of `steersman stress` (stress.drop_in)."""
 NOT_UPSTREAM: Final = frozenset(name for name, flag in FLAGS.items() if flag.is_own)
 """Flags of `steersman serve` that kube-apiserver does not have."""
 OWN: Final = {
@@ -62,18 +70,44 @@ def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> Non
         options = with_certificates(options, own.get("cert-dir", ""))
     except OptionsError as error:
         fail(str(error), program="kube-apiserver")
-    make = None
+    notes = _notes()
+    make = None if notes is None else partial(_control_plane, notes)
     if nodes is not None:
         options = replace(options, controllers=("*",))
-        make = partial(_cluster, nodes)
+        make = partial(_cluster, nodes, notes)
     run(options, program="kube-apiserver", tied_to=held.connection, make=make)
 
 
-def _cluster(nodes: int, options: Options) -> Service:
+def _notes() -> Notes | None:
+    """Return the faults of a run of `steersman stress` that this server takes part in, None if it does not."""
+    folder = os.environ.get(STRESS_FOLDER)
+    if not folder:
+        return None
+    from steersman.stress.drop_in import Notes
+
+    try:
+        return Notes(Path(folder))
+    except (OSError, msgspec.MsgspecError) as error:
+        raise OptionsError(f"{STRESS_FOLDER}: {error}") from None
+
+
+def _control_plane(notes: Notes, options: Options) -> Service:
+    from steersman.controlplane.control_plane import ControlPlane
+
+    plane = ControlPlane(options, owns_process=True, faults=notes.fault_set)
+    notes.attach(plane)
+    return plane
+
+
+def _cluster(nodes: int, notes: Notes | None, options: Options) -> Service:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration, NodeGroup
 
-    return Cluster(options, Configuration((NodeGroup(count=nodes),), schedules=nodes > 0))
+    configuration = Configuration((NodeGroup(count=nodes),), schedules=nodes > 0)
+    cluster = Cluster(options, configuration, faults=None if notes is None else notes.fault_set)
+    if notes is not None:
+        notes.attach(cluster.plane)
+    return cluster
 
 
 def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:

@@ -85,7 +85,7 @@ class FaultyWatch:
         if self._closing:
             self._writer.write(data)
             return
-        for event in _events_of(data):
+        for event in events_of(data):
             if self._left == 0:
                 break
             if self._effect.withhold_bookmarks and _is_bookmark(event):
@@ -165,7 +165,7 @@ class FaultyWatch:
         self._timers.add(handle)
 
 
-def _events_of(data: bytes) -> Iterator[bytes]:
+def events_of(data: bytes) -> Iterator[bytes]:
     """Yield the events of a piece of a watch: lines of JSON, or frames of protobuf."""
     if data[:1] == b"{":
         yield from data.splitlines(keepends=True)

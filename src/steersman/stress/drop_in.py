@@ -1,0 +1,109 @@
+"""The part of a search in the servers of `steersman envtest`, which test suites start by themselves.
+
+The folder in the environment variable FOLDER has the faults of the run (`task.json`). Each server there notes its points
+in a file of its own, a line of JSON each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from steersman.faults.fault import Met
+from steersman.faults.fault_set import FaultSet
+from steersman.machinery.identity.action import Action
+from steersman.machinery.private_files import write_whole
+from steersman.stress.point import PlannedFault
+from steersman.stress.tap import MOST_POINTS, Seen, Tap, without_locks
+from steersman.stress.touch import NAME, client_of, touch
+from steersman.testing.journal import is_own_user
+
+if TYPE_CHECKING:
+    from steersman.controlplane.control_plane import ControlPlane
+
+FOLDER: Final = "STEERSMAN_STRESS_FOLDER"
+"""Environment variable with the folder of a run."""
+_TASK: Final = "task.json"
+_POINTS: Final = "points-*.jsonl"
+_HITS: Final = "hits-*.jsonl"
+_MOST_FILES: Final = 1_000
+"""Servers of one run whose points are read."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """Faults of a run, and its times in seconds."""
+
+    faults: list[PlannedFault] = []
+    delay: float = 0.0
+    hold: float = 0.5
+
+
+def is_of_clients(met: Met) -> bool:
+    """Return True for a request of a user's client, not of the server itself."""
+    return met.user != NAME and not is_own_user(met.user)
+
+
+class Notes:
+    """Faults of a server, whose points and hits are written to files. Raises OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        task = msgspec.json.decode((folder / _TASK).read_bytes(), type=Task)
+        self._points = (folder / f"points-{os.getpid()}.jsonl").open("ab", buffering=0)
+        self._hits = (folder / f"hits-{os.getpid()}.jsonl").open("ab", buffering=0)
+        self._plane: ControlPlane | None = None
+        self.fault_set = FaultSet()
+        """Faults for the server."""
+        self._tap = Tap(
+            task.faults,
+            is_subject=is_of_clients,
+            touch=self._touch,
+            delay=task.delay,
+            hold=task.hold,
+            reported=self._note,
+        )
+        self._written = 0
+        self.fault_set.interceptor = self._tap
+
+    def attach(self, plane: ControlPlane) -> None:
+        """Let conflicts happen in this control plane."""
+        self._plane = plane
+
+    async def _touch(self, action: Action, name: str) -> None:
+        assert self._plane is not None
+        await touch(client_of(self._plane), action, name)
+
+    def _note(self, seen: Seen) -> None:
+        self._points.write(msgspec.json.encode(seen) + b"\n")
+        for each in self._tap.hits[self._written :]:
+            self._hits.write(msgspec.json.encode(each) + b"\n")
+        self._written = len(self._tap.hits)
+
+
+def write_task(folder: Path, task: Task) -> None:
+    """Write the faults of a run into an empty folder. Raises OSError."""
+    write_whole(folder / _TASK, msgspec.json.encode(task))
+
+
+def read_points(folder: Path) -> list[Seen]:
+    """Return the points that all servers have noted, in the order of the servers' starts. Raises OSError."""
+    return without_locks([msgspec.json.decode(line, type=Seen) for line in _lines(folder, _POINTS)])
+
+
+def read_hits(folder: Path) -> list[PlannedFault]:
+    """Return the faults that have happened in all servers. Raises OSError."""
+    return [msgspec.json.decode(line, type=PlannedFault) for line in _lines(folder, _HITS)]
+
+
+def _lines(folder: Path, pattern: str) -> Iterator[bytes]:
+    """Yield the complete lines of files, at most MOST_POINTS."""
+    files = sorted(folder.glob(pattern), key=lambda each: each.stat().st_mtime_ns)
+    left = MOST_POINTS
+    for file in files[:_MOST_FILES]:
+        for line in file.read_bytes().splitlines(keepends=True):
+            if left and line.endswith(b"\n"):
+                left -= 1
+                yield line

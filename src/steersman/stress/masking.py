@@ -1,0 +1,51 @@
+"""Masks for text that differs between runs: random names, UIDs, times and resource versions."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_RANDOM: Final = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\Z")
+"""Suffix in the alphabet of generated names and of hashes of pod templates."""
+_NUMBERED: Final = re.compile(r"-(?=[a-z]{0,40}[0-9])[a-z0-9]{6,40}\Z")
+"""Suffix with a digit, as of a hash, a time or a random number."""
+_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HASH: Final = re.compile(r"[0-9a-f]{16,128}")
+"""Hash of something random, as in names of volume attachments."""
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9./-]{0,252}\Z")
+_RANDOM_LENGTH: Final = 5
+_MOST_PREFIXES: Final = 1_000
+_LONGEST: Final = 64 << 10
+"""Characters of a text that is examined; longer ones stay."""
+
+
+class Masker:
+    """Mask of random names, which learns prefixes (`generateName`) from the objects that it is shown."""
+
+    def __init__(self) -> None:
+        self._prefixes: set[str] = set()
+
+    def learn(self, generate_name: str) -> None:
+        """Remember a prefix of generated names."""
+        if generate_name and len(self._prefixes) < _MOST_PREFIXES:
+            self._prefixes.add(generate_name)
+
+    def name(self, name: str) -> str:
+        """Return a name with `*` in place of a random suffix."""
+        name = _HASH.sub("*", _UID.sub("*", name))
+        prefix = name[:-_RANDOM_LENGTH]
+        if prefix in self._prefixes:
+            return f"{prefix}*"
+        for pattern in (_RANDOM, _NUMBERED):
+            masked, found = pattern.subn("-*", name)
+            if found:
+                return masked
+        return name
+
+    def text(self, text: str) -> str:
+        """Return text with masks in place of UIDs, times and random names."""
+        if len(text) > _LONGEST:
+            return text
+        masked = _TIME.sub("<time>", _UID.sub("<uid>", text))
+        return self.name(masked) if _NAME.match(masked) else masked

@@ -1,0 +1,125 @@
+"""Points of a run at which faults can happen, named such that they hold across runs, and the faults planned there."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from steersman.machinery.codec.yaml import from_json
+from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
+from steersman.machinery.suggestions import explain_validation_error
+
+MOST_FAULTS: Final = 100
+"""Faults of one plan."""
+WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+READS: Final = frozenset({"get", "list"})
+
+
+class Kind(StrEnum):
+    """Kind of a fault."""
+
+    CRASH_AFTER = "crash-after"
+    CONFLICT = "conflict"
+    LOST = "lost"
+    STALE = "stale"
+    EXPIRED = "expired"
+    CRASH_BEFORE = "crash-before"
+    ERROR = "error"
+    CLOSED = "closed"
+    THROTTLED = "throttled"
+    UNAVAILABLE = "unavailable"
+
+
+MEANINGS: Final = {
+    Kind.CRASH_AFTER: "the operator is killed right after a write, and started again",
+    Kind.CONFLICT: "an update gets 409, as somebody else has changed the object; a create gets that of a quota",
+    Kind.LOST: "a write takes effect, and is answered with 504",
+    Kind.STALE: "a watch stays behind from an event on, until the operator is idle",
+    Kind.EXPIRED: "a watch ends with 410 before an event, which only the next list shows",
+    Kind.CRASH_BEFORE: "the operator is killed right before a write, and started again",
+    Kind.ERROR: "a read or write gets 500 and has no effect",
+    Kind.CLOSED: "a watch is closed before an event",
+    Kind.THROTTLED: "a read or write gets 429 with Retry-After",
+    Kind.UNAVAILABLE: "a read or write gets 503",
+}
+"""Meanings of the kinds for users, in the order in which faults of equal worth are tried."""
+CRASHES: Final = frozenset({Kind.CRASH_AFTER, Kind.CRASH_BEFORE})
+OF_WATCHES: Final = frozenset({Kind.STALE, Kind.EXPIRED, Kind.CLOSED})
+
+
+class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Request of a client, or an event of its watch: the `nth` of its kind about an object.
+
+    `client` is the program's name in the user agent, `resource` as in `deployments.apps/status`. Random suffixes of
+    `name` are `*`. `event` is ADDED, MODIFIED or DELETED for events of watches.
+    """
+
+    client: str
+    verb: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    event: str = ""
+    nth: int = 1
+
+    def __str__(self) -> str:
+        subject = "/".join(each for each in (self.namespace, self.name) if each)
+        text = f"{self.event or self.verb} {self.resource} {subject}".rstrip()
+        return text if self.nth == 1 else f"{text} ({_ordinal(self.nth)})"
+
+
+class PlannedFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A fault at a point."""
+
+    kind: Kind
+    at: Point
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at}"
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Faults of one run."""
+
+    faults: list[PlannedFault]
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.faults))
+
+    def encoded(self) -> bytes:
+        """Return the plan in YAML."""
+        return from_json(msgspec.json.encode(self))
+
+
+class InvalidPlan(ValueError):
+    """A file that is no plan; the message says why."""
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan in a file. Raises InvalidPlan."""
+    try:
+        documents = [each for each in read_documents(path) if each is not None]
+    except YAMLFileError as error:
+        raise InvalidPlan(str(error)) from None
+    if len(documents) != 1:
+        raise InvalidPlan(f"{path}: a plan is one document")
+    return plan_of(documents[0], str(path))
+
+
+def plan_of(plain: Any, source: str) -> Plan:
+    """Return the plan in plain data. Raises InvalidPlan."""
+    try:
+        plan = msgspec.convert(plain, Plan)
+    except msgspec.ValidationError as error:
+        raise InvalidPlan(f"{source}: {explain_validation_error(error, Plan)}") from None
+    if not 0 < len(plan.faults) <= MOST_FAULTS:
+        raise InvalidPlan(f"{source}: faults: between 1 and {MOST_FAULTS} are needed")
+    return plan
+
+
+def _ordinal(number: int) -> str:
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{suffix}"
