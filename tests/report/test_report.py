@@ -67,12 +67,12 @@ def test_requests_in_vain_are_observed() -> None:
     )
     assert messages(found) == [
         "configmaps default/b was written 10 times",
-        "3 watches of configmaps",
+        "3 watches of configmaps of the namespace default",
         "2 lists of all configmaps, without limit or selector",
         "2 writes of configmaps default/a changed nothing",
-        "1 request failed on the server's side (5xx)",
-        "1 request met a conflict (409)",
-        "1 request were throttled (429)",
+        "1 request failed on the server's side (5xx): get configmaps",
+        "1 request had to come again later (429): create configmaps",
+        "1 request met a conflict (409): update configmaps",
     ]
 
 

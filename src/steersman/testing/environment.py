@@ -17,6 +17,7 @@ from steersman.controlplane.options import Options
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.machinery.suggestions import did_you_mean
+from steersman.report.recording import Recording, recording_of_environment
 from steersman.report.report import Report
 from steersman.report.tally import Tally
 from steersman.testing import imported, throw_away_keys
@@ -24,7 +25,7 @@ from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.faults import Faults
 from steersman.testing.journal import Journal
-from steersman.testing.request_counter import RequestCounter
+from steersman.testing.request_counter import counter_of
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
 
@@ -99,6 +100,7 @@ class Environment:
         self._temporary: TemporaryDirectory[str] | None = None
         self._cluster: Cluster | None = None
         self._running: tuple[ControlPlane, Address] | None = None
+        self._recording: Recording | None = None
 
     async def start(self) -> None:
         """Start the server; it is ready when this returns.
@@ -117,6 +119,11 @@ class Environment:
             make_private_folder(folder)
             self._clock = Clock() if self._moves_time else None
             self._running = await self._start(self._options_in(folder))
+            self._recording = recording_of_environment()
+            if self._recording is not None:
+                server = self._running[0].server
+                assert server is not None
+                self._recording.start(server.traces)
             if self._temporary is not None:
                 throw_away_keys.keep(self._temporary.name)
         except BaseException:
@@ -169,11 +176,14 @@ class Environment:
         self.faults.clear()
         self._stop_counting()
         plane, self._running = self._running[0], None
+        recording, self._recording = self._recording, None
         cluster, self._cluster = self._cluster, None
         for user in [each for each in self._tokens if isinstance(each, User)]:
             del self._tokens[user]
         try:
             await (cluster or plane).stop()
+            if recording is not None:
+                await recording.stop()
         finally:
             self._end_clock()
             self._remove_temporary()
@@ -278,7 +288,7 @@ class Environment:
         server = self.plane.server
         assert server is not None
         tally = Tally()
-        self._counting.append(server.traces.add(RequestCounter(tally)))
+        self._counting.append(server.traces.add(counter_of(tally)))
         return Report(tally, user_agent)
 
     def _stop_counting(self) -> None:

@@ -6,11 +6,12 @@ work as there. Some others are accepted without effect; the rest are errors.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.cli.envtest.claim import claim
 from steersman.cli.envtest.etcd import names
@@ -18,6 +19,12 @@ from steersman.cli.flags import arguments_by_flag, parse
 from steersman.cli.serve import Service, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
+if TYPE_CHECKING:
+    from steersman.cluster.cluster import Cluster
+    from steersman.controlplane.control_plane import ControlPlane
+
+ROLE: Final = "STEERSMAN_ENVTEST_ROLE"
+"""Environment variable with a file of ClusterRoles: clients with certificates of system:masters have these rights."""
 NOT_UPSTREAM: Final = frozenset(name for name, flag in FLAGS.items() if flag.is_own)
 """Flags of `steersman serve` that kube-apiserver does not have."""
 OWN: Final = {
@@ -62,17 +69,38 @@ def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> Non
         options = with_certificates(options, own.get("cert-dir", ""))
     except OptionsError as error:
         fail(str(error), program="kube-apiserver")
-    make = None
     if nodes is not None:
         options = replace(options, controllers=("*",))
-        make = partial(_cluster, nodes)
-    run(options, program="kube-apiserver", tied_to=held.connection, make=make)
+    run(options, program="kube-apiserver", tied_to=held.connection, make=partial(_service, nodes))
 
 
-def _cluster(nodes: int, options: Options) -> Service:
+def _service(nodes: int | None, options: Options) -> Service:
+    """Return the server, as the environment variables of reports want it. Raises OptionsError."""
+    from steersman.controlplane.control_plane import ControlPlane
+    from steersman.report.recording import recording_of_environment
+
+    service: ControlPlane | Cluster
+    if nodes is not None:
+        service = _cluster(nodes, options)
+    elif os.environ.get(ROLE):
+        from steersman.cli.envtest.role import parts_of_role
+
+        service = ControlPlane(options, owns_process=True, parts=parts_of_role(Path(os.environ[ROLE])))
+    else:
+        service = ControlPlane(options, owns_process=True)
+    if (recording := recording_of_environment()) is None:
+        return service
+    from steersman.cli.envtest.recorded import Recorded
+
+    return Recorded(service, recording)
+
+
+def _cluster(nodes: int, options: Options) -> Cluster:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration, NodeGroup
 
+    if os.environ.get(ROLE):
+        raise OptionsError(f"{ROLE} is not for servers with controllers")
     return Cluster(options, Configuration((NodeGroup(count=nodes),), schedules=nodes > 0))
 
 
