@@ -294,3 +294,25 @@ async def test_coroutines(number, steersman):
         "-n",
         "2",
     )
+
+
+@pytest.mark.slow
+def test_a_report_on_the_requests_to_all_servers_is_printed_at_the_end(tmp_path: Path) -> None:
+    test = """
+import pytest
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+@pytest.mark.parametrize("number", range(2))
+def test_writes(number, steersman, steersman_session):
+    for server in (steersman, steersman_session):
+        with server.client() as client:
+            client.json("POST", MAPS, {"metadata": {"name": f"a{number}"}})
+            client.json("PUT", f"{MAPS}/a{number}", {"metadata": {"name": f"a{number}"}})
+"""
+    for arguments in (["--steersman-report"], ["-o", "steersman_report=-"], ["--steersman-report=-", "-n2"]):
+        told = run(tmp_path, test, *arguments)
+        assert "requests to steersman's servers" in told
+        assert "(admin): 8 requests, 0 failed" in told
+        assert "2 writes of configmaps default/a0 changed nothing" in told
+    assert "no requests of clients" in run(tmp_path, test, "--steersman-report=my-operator")
+    assert "requests to" not in run(tmp_path, test)

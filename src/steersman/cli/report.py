@@ -200,7 +200,7 @@ def _client_lines(found: Report, client: ClientCounts) -> Iterator[str]:
     failed = sum(client.failed.values())
     name = f"{printable(client.user_agent or '-')} ({printable(client.user or 'anonymous')})"
     yield f"{name}: {client.total} request{'' if client.total == 1 else 's'}, {failed} failed"
-    if client.watched:
+    if client.has_watched:
         yield f"  {client.write_count} writes, for {found.changes(client)} changes by others to what it watches"
     rows = []
     for (group, resource, verb), count in client.requests.most_common(_MOST_ROWS):

@@ -30,7 +30,7 @@ def _client(report: Report, client: ClientCounts) -> dict[str, Any]:
         "user": client.user,
         "requests": client.total,
         "writes": client.write_count,
-        "watchedChanges": report.changes(client) if client.watched else None,
+        "watchedChanges": report.changes(client) if client.has_watched else None,
         "byTarget": [
             {**_target(target), "count": count, "failed": client.failed[target]}
             for target, count in client.requests.most_common()

@@ -45,7 +45,7 @@ def _of_client(client: ClientCounts) -> Iterator[Observation]:
 
     for key, count in client.unchanged.most_common(_MOST):
         yield told("UnchangedWrites", count, f"{_times(count, 'write')} of {_object(key)} changed nothing")
-    for key, count in client.writes.most_common(_MOST):
+    for key, count in client.most_writes.most_common(_MOST):
         if count >= _OFTEN and key[0] != OTHERS:
             yield told("RepeatedWrites", count, f"{_object(key)} was written {count} times")
     for target, count in client.unlimited.most_common(_MOST):
@@ -55,14 +55,13 @@ def _of_client(client: ClientCounts) -> Iterator[Observation]:
                 count,
                 f"{_times(count, 'list')} of all {_resource(target)}, without limit or selector",
             )
-    for key, count in client.starts.most_common(_MOST):
+    for key, count in client.restarts.most_common(_MOST):
+        yield told("RestartedInformers", count, f"{_times(count, 'further start')} of an informer of {_all_of(key)}")
+    for key, count in client.rewatches.most_common(_MOST):
         if count > 1:
             yield told(
-                "RestartedInformers", count, f"{_all_of(key)} were read from the start {count} times to watch them"
+                "RestartedWatches", count, f"{_times(count, 'further watch', 'further watches')} of {_all_of(key)}"
             )
-    for key, count in client.resumed.most_common(_MOST):
-        if count > 1:
-            yield told("ResumedWatches", count, f"{_times(count, 'watch', 'watches')} of {_all_of(key)}")
     for code, kind, message in (
         (409, "Conflicts", "met a conflict (409)"),
         (410, "Expired", "asked for a revision that has expired (410)"),

@@ -23,9 +23,9 @@ VARIABLE: Final = "STEERSMAN_REPORT"
 """Environment variable with the folder into which servers of tests write their requests."""
 MOST_LINES: Final = 1_000_000
 """Requests of a server that are written; further ones are counted."""
-LONGEST_LINE: Final = 64 << 10
+LONGEST_LINE: Final = 256 << 10
 """Bytes of a line that is read."""
-MOST_FILES: Final = 10_000
+MOST_FILES: Final = 100_000
 """Files of a folder that are read."""
 SUFFIX: Final = ".requests"
 _INTERVAL: Final = 0.2
@@ -75,7 +75,7 @@ class Recording:
         if self._written + len(self._waiting) >= MOST_LINES or len(self._waiting) >= _MOST_WAITING:
             self._dropped += 1
             return
-        self._waiting.append(msgspec.convert(summary(trace, is_open=is_open), Request))
+        self._waiting.append(msgspec.convert(summary(trace, is_open=is_open), Request).bounded())
 
     async def _write(self) -> None:
         taken, self._waiting = self._waiting, []
@@ -105,6 +105,7 @@ def recorded_requests(path: Path) -> Tally:
     """Return the counts of the requests in a file, or in all files of a folder. Raises OSError, RecordingError."""
     tally = Tally()
     for each in _files(path):
+        tally.begin_server()
         with each.open("rb") as file:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
                 if not line.endswith(b"\n"):

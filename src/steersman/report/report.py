@@ -100,7 +100,7 @@ class Report:
         """
         per_object: Counter[object] = Counter()
         for each in self.clients:
-            per_object.update(each.writes)
+            per_object.update(each.most_writes)
         codes: Counter[int] = Counter()
         for each in self.clients:
             codes.update(each.codes)
@@ -134,7 +134,7 @@ class Report:
     def _most_per_change(self) -> float:
         """Return the writes for each change that a client watches, of the client with the most."""
         return max(
-            (each.write_count / max(self.changes(each), 1) for each in self.clients if each.watched), default=0.0
+            (each.write_count / max(self.changes(each), 1) for each in self.clients if each.has_watched), default=0.0
         )
 
 

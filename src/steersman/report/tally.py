@@ -128,16 +128,25 @@ class ClientCounts:
         self.writes: Counter[ObjectKey] = Counter()
         self.unlimited: Counter[Target] = Counter()
         """Lists without a limit and without a selector, other than those by which an informer starts."""
-        self.starts: Counter[ObjectKey] = Counter()
-        """Lists and watches that began with all objects, by resource and namespace."""
-        self.resumed: Counter[ObjectKey] = Counter()
-        """Watches that went on from a revision, by resource and namespace."""
+        self.restarts: Counter[ObjectKey] = Counter()
+        """Lists and watches that began with all objects though others had before, by resource and namespace."""
+        self.rewatches: Counter[ObjectKey] = Counter()
+        """Watches that went on from a revision though others had before, by resource and namespace."""
+        self.most_writes: Counter[ObjectKey] = Counter()
+        """Writes of each object, of the server on which there were the most."""
         self.warnings: Counter[str] = Counter()
         self.allowed: set[Target] = set()
         """Requests that were not refused for lack of rights."""
         self.milliseconds = 0.0
+        self.begun: set[tuple[bool, ObjectKey]] = set()
+        """Kinds of reads that the client has begun on the present server."""
+        self.writes_here: Counter[ObjectKey] = Counter()
+        """Writes of each object on the present server."""
+        self.has_watched = False
         self.watched: dict[str, int] = {}
         """Resources that the client watches, each with the changes by others before its first watch."""
+        self.changes_before = 0
+        """Changes by others to watched resources on earlier servers."""
         self.changes: Counter[str] = Counter()
         """Own changes by resource."""
 
@@ -173,16 +182,21 @@ class ClientCounts:
             self._count_write(line)
 
     def _count_read(self, line: Request, target: Target) -> None:
-        key = (full_resource(line), line.namespace, "")
-        counter = self.starts if line.initial else self.resumed if line.verb == "watch" else None
-        if counter is not None:
-            counter[self._room.key(counter, key, MOST_KINDS, (OTHERS, "", ""))] += 1
+        if line.initial or line.verb == "watch":
+            key = (full_resource(line), line.namespace, "")
+            counter = self.restarts if line.initial else self.rewatches
+            if (line.initial, key) in self.begun:
+                counter[self._room.key(counter, key, MOST_KINDS, (OTHERS, "", ""))] += 1
+            elif len(self.begun) < 2 * MOST_KINDS:
+                self.begun.add((line.initial, key))
         elif line.limited is False:
             self.unlimited[target] += 1
 
     def _count_write(self, line: Request) -> None:
         key = self._room.key(self.writes, object_of(line), MOST_OBJECTS, (OTHERS, "", ""))
         self.writes[key] += 1
+        self.writes_here[key] += 1
+        self.most_writes[key] = max(self.most_writes[key], self.writes_here[key])
         if line.unchanged:
             self.unchanged[key] += 1
 
@@ -221,6 +235,16 @@ class Tally:
         """User agents that changed it in turns."""
         self.changes: Counter[str] = Counter()
         """Writes that changed something, by resource."""
+
+    def begin_server(self) -> None:
+        """Begin with the requests to another server: its objects are others, and informers start there anew."""
+        self._open.clear()
+        self._writers.clear()
+        for each in self.clients.values():
+            each.changes_before = self.changes_seen(each)
+            each.watched.clear()
+            each.begun.clear()
+            each.writes_here.clear()
 
     def add(self, plain: Mapping[str, Any]) -> None:
         """Count a request. Raises ValueError for a line of another shape."""
@@ -267,6 +291,7 @@ class Tally:
         resource = full_resource(line)
         if line.verb == "watch":
             if line.code < 400 and self._room.key(client.watched, resource, MOST_KINDS, None) is not None:
+                client.has_watched = True
                 client.watched.setdefault(resource, self.changes[resource] - client.changes[resource])
         elif line.verb in WRITES and line.code < 400 and not line.unchanged:
             resource = self._room.key(self.changes, resource, MOST_KINDS, OTHERS)
@@ -277,7 +302,8 @@ class Tally:
 
     def changes_seen(self, client: ClientCounts) -> int:
         """Return the number of changes by other clients to resources that a client watches, since its first watch."""
-        return sum(self.changes[each] - client.changes[each] - before for each, before in client.watched.items())
+        here = (self.changes[each] - client.changes[each] - before for each, before in client.watched.items())
+        return client.changes_before + sum(here)
 
     def _follow_writers(self, line: Request, agent: str) -> None:
         about = object_of(line)
@@ -289,4 +315,5 @@ class Tally:
             if last is not None and last != agent:
                 self.turns[key] += 1
                 rivals = self.rivals.setdefault(key, set())
-                rivals.update((last, agent) if len(rivals) < _MOST_RIVALS else ())
+                if len(rivals) < _MOST_RIVALS:
+                    rivals.update((last, agent))

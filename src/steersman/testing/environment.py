@@ -247,6 +247,7 @@ class Environment:
         Earlier clients cannot reach the server any more. Raises TypeError, OptionsError.
         """
         plane, address = self._started()
+        assert plane.server is not None
         await plane.stop_listening()
         await self.restore(snapshot)
         assert plane.storage is not None
@@ -257,6 +258,9 @@ class Environment:
         self.journal.clear()
         self.faults.clear()
         self._stop_counting()
+        if self._recording is not None:
+            await self._recording.stop()
+            self._recording.start(plane.server.traces)
 
     async def wait_for(
         self,

@@ -12,8 +12,13 @@ demand. It also declares the mark `steersman(...)` and the setting `steersman_cr
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,17 +32,51 @@ _MARK = (
     "be one that no other test had, and flags of `steersman serve`"
 )
 _CRDS = "files and folders of CustomResourceDefinitions that every server of the fixtures has"
+_REPORT = (
+    "print a report on the requests to all servers at the end, of clients with this text in their user agent (of all "
+    "clients for -)"
+)
+_FOLDER = "STEERSMAN_REPORT"
 _SERVERS = ("steersman", "steersman_controllers", "steersman_cluster", "steersman_session")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the setting."""
+    """Declare the settings and the option."""
     parser.addini("steersman_crds", _CRDS, type="paths", default=[])
+    parser.addini("steersman_report", _REPORT, default="")
+    parser.getgroup("steersman").addoption(
+        "--steersman-report", nargs="?", const="-", default="", metavar="USER_AGENT", help=_REPORT
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark."""
+    """Declare the mark, and let servers record their requests if a report is wanted."""
     config.addinivalue_line("markers", _MARK)
+    if _report_of(config) and _FOLDER not in os.environ:
+        os.environ[_FOLDER] = mkdtemp(prefix="steersman-report-")  # workers of pytest-xdist inherit it
+        config.add_cleanup(_remove_requests)
+
+
+def _report_of(config: pytest.Config) -> str:
+    """Return the part of the user agents that the report is about, "-" for all, "" if no report is wanted."""
+    return config.getoption("--steersman-report") or str(config.getini("steersman_report"))
+
+
+def _remove_requests() -> None:
+    shutil.rmtree(os.environ.pop(_FOLDER))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the report on the requests of all servers."""
+    wanted = _report_of(config)
+    folder = os.environ.get(_FOLDER, "")
+    if not wanted or not os.path.isdir(folder) or not os.listdir(folder):
+        return
+    user_agent = () if wanted == "-" else ("--user-agent", wanted)
+    command = (sys.executable, "-m", "steersman.cli", "report", "--read", folder, *user_agent)
+    found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    terminalreporter.section("requests to steersman's servers")
+    terminalreporter.write_line(found.stdout)
 
 
 @pytest.hookimpl(wrapper=True)
