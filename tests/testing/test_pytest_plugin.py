@@ -316,3 +316,29 @@ def test_writes(number, steersman, steersman_session):
         assert "2 writes of configmaps default/a0 changed nothing" in told
     assert "no requests of clients" in run(tmp_path, test, "--steersman-report=my-operator")
     assert "requests to" not in run(tmp_path, test)
+
+
+@pytest.mark.slow
+def test_several_clusters_are_empty_in_each_test(tmp_path: Path) -> None:
+    run(
+        tmp_path,
+        """
+import pytest
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.steersman(clusters=["hub", "spoke"])
+def test_named(number, steersman_clusters, steersman, tmp_path):
+    assert list(steersman_clusters) == ["hub", "spoke"]
+    assert len({each.url for each in (*steersman_clusters.values(), steersman)}) == 3
+    for each in steersman_clusters.values():
+        with each.client() as client:
+            assert client.json("GET", MAPS)[1]["items"] == []
+            assert client.json("POST", MAPS, {"metadata": {"name": "a"}})[0] == 201
+    assert "name: spoke" in steersman_clusters.write_kubeconfig(tmp_path / "k").read_text().replace('"', "")
+
+@pytest.mark.steersman(fresh=True)
+def test_unnamed(steersman_clusters):
+    assert list(steersman_clusters) == ["one", "two"]
+""",
+    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import fields
@@ -25,6 +23,7 @@ from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.faults import Faults
 from steersman.testing.journal import Journal
+from steersman.testing.kubeconfig import Access, kubeconfig
 from steersman.testing.request_counter import counter_of
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
@@ -327,23 +326,15 @@ class Environment:
         Only its owner can read it. Raises KeyError for a name that is not in `users`, RuntimeError if the server does
         not listen.
         """
-        address = self._address()
-        cluster = {
-            "server": address.url,
-            "certificate-authority-data": base64.b64encode(address.ca.read_bytes()).decode(),
-        }
-        name = user.name if isinstance(user, User) else user
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "steersman", "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": self.token(user)}}],
-            "contexts": [{"name": "steersman", "context": {"cluster": "steersman", "user": name}}],
-            "current-context": "steersman",
-        }
-        path = self.plane.options.data_dir / f"user-{name.replace('/', '-')}.kubeconfig"
-        write_whole(path, json.dumps(content, indent=2).encode() + b"\n")
+        access = self.access(user)
+        path = self.plane.options.data_dir / f"user-{access.user.replace('/', '-')}.kubeconfig"
+        write_whole(path, kubeconfig({"steersman": access}))
         return path
+
+    def access(self, user: str | User = ADMIN.name) -> Access:
+        """Return what a user's kubeconfig says. Raises KeyError, RuntimeError as `kubeconfig` does."""
+        address = self._address()
+        return Access(address.url, address.ca, user.name if isinstance(user, User) else user, self.token(user))
 
     def _started(self) -> tuple[ControlPlane, Address]:
         if self._running is None:

@@ -17,19 +17,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from steersman.testing import BlockingClock, Pool, ThreadedEnvironment
+    from pathlib import Path
+
+    from steersman.testing import BlockingClock, Pool, ThreadedClusters, ThreadedEnvironment
 
 _MARK = (
-    "steersman(crds=[...], users=[...], controllers=False, nodes=0, clock=False, fresh=False, **flags): files and "
-    "folders of CustomResourceDefinitions for the server of this test, its users, what works on it, whether it is to "
-    "be one that no other test had, and flags of `steersman serve`"
+    "steersman(crds=[...], users=[...], controllers=False, nodes=0, clock=False, fresh=False, clusters=[...], **flags): "
+    "files and folders of CustomResourceDefinitions for the server of this test, its users, what works on it, whether "
+    "it is to be one that no other test had, the names of several, and flags of `steersman serve`"
 )
 _CRDS = "files and folders of CustomResourceDefinitions that every server of the fixtures has"
 _REPORT = (
@@ -89,6 +91,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             environment: ThreadedEnvironment | None = given.get(name)
             if environment is not None and environment.thread is not None:
                 report.sections.append((name, environment.run(environment.environment.report())))
+        for name, each in given.get("steersman_clusters", {}).items():
+            report.sections.append((f"steersman_clusters {name}", each.run(each.environment.report())))
     return report
 
 
@@ -133,6 +137,20 @@ def steersman_cluster(_steersman_pool: Pool, request: pytest.FixtureRequest) -> 
 
 
 @pytest.fixture
+def steersman_clusters(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator[ThreadedClusters]:
+    """Servers of the test's own by name, "one" and "two" unless the mark names them with `clusters=[...]`."""
+    from steersman.testing import ThreadedClusters
+
+    crds, arguments = _arguments(request, {})
+    names = arguments.pop("clusters", ("one", "two"))
+    with ExitStack() as ending:
+        found = {
+            name: ending.enter_context(_taken(_steersman_pool, f"cluster {name}", crds, arguments)) for name in names
+        }
+        yield ThreadedClusters(found)
+
+
+@pytest.fixture
 def steersman_clock(request: pytest.FixtureRequest) -> BlockingClock:
     """Clock that moves the time of the test's server, of all its clients, and of this process."""
     for name in ("steersman_cluster", "steersman_controllers", "steersman"):
@@ -142,8 +160,8 @@ def steersman_clock(request: pytest.FixtureRequest) -> BlockingClock:
     raise pytest.UsageError("steersman_clock moves the time of a server: ask for one of the fixtures of servers too")
 
 
-@contextmanager
-def _server(pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]) -> Iterator[ThreadedEnvironment]:
+def _arguments(request: pytest.FixtureRequest, defaults: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
+    """Return the definitions and the arguments of the marks of a test, the nearest mark first."""
     arguments: dict[str, Any] = {}
     for mark in request.node.iter_markers("steersman"):
         if mark.args:
@@ -155,9 +173,24 @@ def _server(pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]
     if "steersman_clock" in request.fixturenames:
         arguments["clock"] = True
     crds = [*request.config.getini("steersman_crds"), *(request.config.rootpath / e for e in arguments.pop("crds", ()))]
-    if arguments.pop("fresh", False):
-        with pool.new(crds, **arguments) as environment:
+    return crds, arguments
+
+
+@contextmanager
+def _server(pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]) -> Iterator[ThreadedEnvironment]:
+    crds, arguments = _arguments(request, defaults)
+    arguments.pop("clusters", None)
+    with _taken(pool, "", crds, arguments) as environment:
+        yield environment
+
+
+@contextmanager
+def _taken(pool: Pool, role: str, crds: list[Path], arguments: dict[str, Any]) -> Iterator[ThreadedEnvironment]:
+    """Yield a server that another test had before, or with `fresh` one that no other test has."""
+    options = {name: value for name, value in arguments.items() if name != "fresh"}
+    if arguments.get("fresh"):
+        with pool.new(crds, **options) as environment:
             yield environment
     else:
-        with pool.borrowed(crds, **arguments) as environment:
+        with pool.borrowed(crds, role=role, **options) as environment:
             yield environment
