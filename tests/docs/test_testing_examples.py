@@ -20,6 +20,7 @@ GO = Document(ROOT / "docs" / "envtest.md")
 JAVA = Document(ROOT / "docs" / "test-java-rust.md")
 EXAMPLES = [
     *Document(ROOT / "docs" / "report.md").blocks("python"),
+    *Document(ROOT / "docs" / "many-clusters.md").blocks("python"),
     *DOCUMENT.blocks("python"),
     *("# test_readme.py\n" + each for each in Document(ROOT / "README.md").blocks("python")),
 ]
