@@ -44,8 +44,8 @@ class Maker:
         yield from (self._node(number, name) for number, name in enumerate(self._nodes))
         for name in NAMESPACES:
             labels = {"kubernetes.io/metadata.name": name}
-            members = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
-            yield self._object("v1", "Namespace", name, labels=labels, **members)
+            spec, status = {"finalizers": ["kubernetes"]}, {"phase": "Active"}
+            yield self._object("v1", "Namespace", name, labels=labels, spec=spec, status=status)
             yield self._object("v1", "ServiceAccount", "default", name)
         yield from self._workloads()
 
@@ -81,7 +81,7 @@ class Maker:
         yield from self._service(of.name, of.namespace, f"10.96.{number >> 8}.{number & 255}", labels)
         if of.replicas > 2:
             spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
-            status = {
+            status: Plain = {
                 "observedGeneration": 1,
                 "disruptionsAllowed": of.replicas - 1,
                 "currentHealthy": of.replicas,
@@ -330,7 +330,7 @@ class Maker:
             "containerStatuses": statuses,
         }
         status["hostIPs"] = [{"ip": status["hostIP"]}]
-        generate = {"generateName": f"{owner['metadata']['name']}-"} if of.kind != "StatefulSet" else {}
+        generate: Plain = {"generateName": f"{owner['metadata']['name']}-"} if of.kind != "StatefulSet" else {}
         return self._object(
             "v1", "Pod", name, of.namespace, owner=owner, labels=labels, spec=spec, status=status, **generate
         )
@@ -446,9 +446,9 @@ def _managed(api_version: str, members: Plain) -> Iterator[Plain]:
     ):
         if not fields:
             continue
-        entry = {"manager": manager, "operation": "Update", "apiVersion": api_version, "time": _BEGUN}
+        entry: Plain = {"manager": manager, "operation": "Update", "apiVersion": api_version, "time": _BEGUN}
         entry |= {"fieldsType": "FieldsV1", "fieldsV1": _fields(fields)}
-        yield {**entry, "subresource": subresource} if subresource else entry
+        yield entry | ({"subresource": subresource} if subresource else {})
 
 
 def _fields(value: Any) -> Plain:
