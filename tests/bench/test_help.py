@@ -19,6 +19,7 @@ PROGRAMS = [
     "bench.fixtures",
     "bench.managed_fields_micro",
     "bench.many_clusters",
+    "bench.opening",
     "bench.protobuf_micro",
     "bench.scheduling",
     "bench.shared_micro",

@@ -22,9 +22,12 @@ from steersman.cli.serve import Service, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from steersman.cluster.cluster import Cluster
     from steersman.controlplane.control_plane import ControlPlane
     from steersman.stress.drop_in import Notes
+    from steersman.work.parts import Part
 
 ROLE: Final = "STEERSMAN_ENVTEST_ROLE"
 """Environment variable with a file of ClusterRoles: clients with certificates of system:masters have these rights."""
@@ -111,12 +114,13 @@ def _service(nodes: int | None, options: Options) -> Service:
 def _plane(notes: Notes | None, options: Options) -> ControlPlane:
     from steersman.controlplane.control_plane import ControlPlane
 
-    parts = {}
+    parts: Sequence[type[Part]] = PARTS
     if role := os.environ.get(ROLE):
         from steersman.cli.envtest.role import parts_of_role
 
-        parts = {"parts": parts_of_role(Path(role))}
-    plane = ControlPlane(options, owns_process=True, faults=None if notes is None else notes.fault_set, **parts)
+        parts = parts_of_role(Path(role))
+    faults = None if notes is None else notes.fault_set
+    plane = ControlPlane(options, owns_process=True, faults=faults, parts=parts)
     if notes is not None:
         notes.attach(plane)
     return plane
