@@ -82,10 +82,6 @@ class FaultSet:
             self._update()
             fault.end()
 
-    def _update(self) -> None:
-        self.active = tuple(self._faults.values())
-        self.needs_names = any(each.needs_names for each in self.active)
-
     def clear(self) -> None:
         """End all faults."""
         for name in list(self._faults):

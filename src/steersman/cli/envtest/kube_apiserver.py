@@ -112,7 +112,7 @@ def _service(nodes: int | None, options: Options) -> Service:
 
 
 def _plane(notes: Notes | None, options: Options) -> ControlPlane:
-    from steersman.controlplane.control_plane import ControlPlane
+    from steersman.controlplane.control_plane import PARTS, ControlPlane
 
     parts: Sequence[type[Part]] = PARTS
     if role := os.environ.get(ROLE):
