@@ -67,6 +67,7 @@ TESTED = {
     ("docs/envtest.md", "makefile"): "tests/docs/test_testing_examples.py",
     ("docs/install.md", "sh"): "tests/deploy/test_distribution.py",
     ("docs/library.md", "python"): "tests/docs/test_library_examples.py",
+    ("docs/faults.md", "yaml"): "tests/docs/test_fault_examples.py",
     ("docs/library.md", "yaml"): "tests/e2e/test_library_tutorial.py",
     ("docs/many-clusters.md", "python"): "tests/docs/test_testing_examples.py",
     ("docs/report.md", "python"): "tests/docs/test_testing_examples.py",
