@@ -20,20 +20,26 @@ NAMESPACE = "/api/v1/namespaces/default"
 
 
 class Api:
-    """Client with the credentials of a kubeconfig in JSON."""
+    """Client of a server with a bearer token; `authority` is the text of certificates in PEM."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, server: str, authority: str, token: str, agent: str = "copier") -> None:
+        self._server = server
+        self._context = ssl.create_default_context(cadata=authority)
+        self._token = token
+        self._agent = agent
+
+    @classmethod
+    def of(cls, kubeconfig: Path) -> Api:
+        """Return a client with the credentials of a kubeconfig in JSON."""
         config = json.loads(kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        self._server = cluster["server"]
-        self._context = ssl.create_default_context(cadata=authority)
-        self._token = config["users"][0]["user"]["token"]
+        return cls(cluster["server"], authority, config["users"][0]["user"]["token"])
 
     def open(self, method: str, path: str, body: Any = None, media: str = "application/json") -> Any:
         """Return the open answer. Raises urllib.error.HTTPError, OSError."""
         data = None if body is None else json.dumps(body).encode()
-        fields = {"Authorization": f"Bearer {self._token}", "Content-Type": media, "User-Agent": "copier/1.0"}
+        fields = {"Authorization": f"Bearer {self._token}", "Content-Type": media, "User-Agent": f"{self._agent}/1.0"}
         request = urllib.request.Request(self._server + path, data, fields, method=method)
         return urllib.request.urlopen(request, context=self._context, timeout=60)
 
@@ -41,6 +47,14 @@ class Api:
         """Return the answer's object. Raises urllib.error.HTTPError, OSError."""
         with self.open(method, path, body, media) as answer:
             return json.load(answer)
+
+    def is_ready(self) -> bool:
+        """Return True once the server is ready."""
+        try:
+            with self.open("GET", "/readyz"):
+                return True
+        except OSError:
+            return False
 
     def find(self, path: str) -> Any:
         """Return an object, None if there is none. Raises urllib.error.HTTPError, OSError."""
@@ -80,16 +94,15 @@ def names(api: Api) -> Iterator[str]:
                 yield event["object"]["metadata"]["name"]
 
 
-def main(kubeconfig: str, *flags: str) -> None:
-    """Copy until it is killed."""
-    api = Api(Path(kubeconfig))
+def work(api: Api, *, careless: bool) -> None:
+    """Copy until the process ends."""
     while True:
         try:
             for name in names(api):
-                reconcile(api, name, careless="--careless" in flags)
+                reconcile(api, name, careless=careless)
         except OSError as error:
             print(f"again after: {error}", flush=True)
 
 
 if __name__ == "__main__":
-    main(os.environ["KUBECONFIG"], *sys.argv[1:])
+    work(Api.of(Path(os.environ["KUBECONFIG"])), careless="--careless" in sys.argv)

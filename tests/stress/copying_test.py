@@ -12,7 +12,7 @@ from tests.stress.copying_operator import NAMESPACE, Api
 
 def main() -> None:
     """Make a ConfigMap, and wait for its Secret; fail after five seconds."""
-    api = Api(Path(os.environ["KUBECONFIG"]))
+    api = Api.of(Path(os.environ["KUBECONFIG"]))
     api.request("POST", f"{NAMESPACE}/configmaps", {"metadata": {"name": "a", "labels": {"copy": ""}}})
     until = time.monotonic() + 5
     while api.find(f"{NAMESPACE}/secrets/a") is None:

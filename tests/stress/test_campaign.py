@@ -1,0 +1,135 @@
+"""Verdicts of a search, with runs whose results are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+
+from steersman.stress import outputs
+from steersman.stress.campaign import Campaign, Result, Verdict
+from steersman.stress.point import Kind, PlannedFault, Point
+from steersman.stress.run import Run
+from steersman.stress.state import Expectation, ObjectName, State
+from steersman.stress.tap import Seen
+
+NAME = ObjectName("ConfigMap", "default", "a")
+POINTS = [Point("c", "create", "configmaps", "default", name) for name in ("a", "b", "c")]
+
+
+def state(value: object) -> State:
+    return {NAME: [{"data": value}]}
+
+
+class Scripted:
+    """Runner whose runs end in states that a function of the fault and of the number of the run decides."""
+
+    def __init__(self, end: Callable[[PlannedFault | None, int], object]) -> None:
+        self._end = end
+        self.runs: list[PlannedFault | None] = []
+        self.delays: list[float] = []
+
+    async def run(
+        self,
+        faults: list[PlannedFault],
+        expected: Expectation | None,
+        *,
+        delay: float = 0.0,
+        is_patient: bool = False,
+    ) -> Run:
+        fault = faults[0] if faults else None
+        number = self.runs.count(fault)
+        self.runs.append(fault)
+        self.delays.append(delay)
+        end = self._end(fault, number)
+        if isinstance(end, Run):
+            return end
+        run = Run([Seen(each, 201) for each in POINTS], list(faults), state=state(end))
+        run.differences = [] if expected is None else expected.differences(run.state)
+        return run
+
+
+async def searched(end: Callable[[PlannedFault | None, int], object], seconds: float = 60.0) -> tuple[Result, Scripted]:
+    runner = Scripted(end)
+    return await Campaign([runner], seconds=seconds, kinds=[Kind.LOST]).search(), runner
+
+
+async def test_a_fault_after_which_the_state_differs_twice_is_found() -> None:
+    result, runner = await searched(lambda fault, _: 2 if fault is not None and fault.at.name == "b" else 1)
+    (found,) = result.findings
+    assert str(found.plan) == "lost at create configmaps default/b"
+    assert (found.failed, found.runs, found.how_often) == (2, 2, "always")
+    assert found.run.failure == "the end state differs: ConfigMap default/a: data: 2, was 1"
+    assert [each.verdict for each in result.tried] == [Verdict.PASSED, Verdict.FAILED, Verdict.PASSED]
+    assert runner.delays[0] == 0.0 < runner.delays[1]  # the second run is slowed down
+
+
+async def test_a_failure_that_does_not_come_again_is_no_finding() -> None:
+    result, _ = await searched(lambda fault, number: 2 if fault is not None and number == 0 else 1)
+    assert result.findings == []
+    assert {each.verdict for each in result.tried} == {Verdict.ONCE}
+    assert any(line.startswith("failed once, and not again: lost at") for line in outputs.text_lines(result, {}))
+
+
+async def test_a_difference_that_a_later_run_without_faults_has_too_does_not_count() -> None:
+    result, _ = await searched(lambda fault, number: 2 if fault is not None or number > 1 else 1)
+    assert result.findings == []
+    assert result.unstable == ["ConfigMap default/a: data"]
+
+
+async def test_findings_with_the_same_consequence_are_one_and_are_not_repeated() -> None:
+    result, runner = await searched(lambda fault, _: 1 if fault is None else 2)
+    assert [len(each) for each in result.groups] == [3]
+    assert [runner.runs.count(each.plan.faults[0]) for each in result.tried] == [2, 1, 1]
+
+
+async def test_a_search_ends_if_a_run_without_faults_fails() -> None:
+    result, runner = await searched(lambda *_: Run(exit_code=3, output="no cluster"))
+    assert result.broken == "the test failed with exit code 3"
+    assert len(runner.runs) == 1
+    assert list(outputs.text_lines(result, {})) == [
+        "without any fault: the test failed with exit code 3",
+        "   | no cluster",
+    ]
+
+
+async def test_a_point_that_is_not_reached_counts_as_missed() -> None:
+    def end(fault: PlannedFault | None, _: int) -> object:
+        return 1 if fault is None else Run(state=state(1))
+
+    result, _ = await searched(end)
+    assert {each.verdict for each in result.tried} == {Verdict.MISSED}
+
+
+async def test_no_run_begins_after_the_time() -> None:
+    result, runner = await searched(lambda *_: 1, seconds=0.0)
+    assert result.tried == []
+    assert result.total == 3
+    assert runner.runs == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("run", "failure"),
+    [
+        (Run(), ""),
+        (Run(exit_code=None), "the test did not end in time"),
+        (Run(problem="the operator sends no requests"), "the operator sends no requests"),
+        (Run(restless=["pods/a", "pods/b"]), "it never came to rest: pods/a, pods/b written again and again"),
+    ],
+)
+def test_a_failure_has_one_line(run: Run, failure: str) -> None:
+    assert run.failure == failure
+
+
+async def test_outputs_for_programs_have_the_findings() -> None:
+    result, _ = await searched(lambda fault, _: 2 if fault is not None and fault.at.name == "b" else 1)
+    plain = json.loads(outputs.as_json(result))
+    assert plain["kinds"] == {"lost": {"tried": 3, "failed": 1, "missed": 0}}
+    assert plain["findings"][0][0]["plan"]["faults"][0]["at"]["name"] == "b"
+    root = ElementTree.fromstring(outputs.as_junit(result))
+    assert (root.get("tests"), root.get("failures")) == ("4", "1")
+    (failure,) = root.iter("failure")
+    assert failure.get("message") == "the end state differs: ConfigMap default/a: data: 2, was 1"
+    assert "kind: lost" in (failure.text or "")
