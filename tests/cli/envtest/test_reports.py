@@ -17,8 +17,7 @@ from click.testing import CliRunner
 
 from steersman.cli import main
 from steersman.testing.waiting import blocking_until_true
-from tests.cli.envtest.conftest import Etcd
-from tests.cli.envtest.test_kube_apiserver import CONFIG_MAPS, Running
+from tests.cli.envtest.programs import CONFIG_MAPS, Etcd, Running
 
 ROLE = """\
 kind: ClusterRole
