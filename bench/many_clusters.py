@@ -58,7 +58,7 @@ async def fill(environment: Environment, nodes: int) -> None:
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
     spec = {"replicas": 5, "selector": {"matchLabels": labels}, "template": template}
     assert (await client.post(_DEPLOYMENTS, {"metadata": {"name": "a"}, "spec": spec})).status == 201
-    await environment.wait_for("deployments", "a", "condition=Available", timeout=60)
+    await environment.wait_for("deployments", "a", "condition=Available", timeout=600)
     await environment.settle(10)
 
 

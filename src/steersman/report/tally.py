@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.identity.schema import GroupResource
+from steersman.work.bounded_cache import BoundedSet
 
 MOST_CLIENTS: Final = 500
 """Clients that are counted; further ones are counted together."""
@@ -25,7 +26,7 @@ _MOST_WARNINGS: Final = 20
 _MOST_RIVALS: Final = 5
 """Writers of a field or object that are kept by name."""
 _MOST_OPEN: Final = 10_000
-"""Open watches that are remembered until their end."""
+"""Watches whose beginning is remembered until their end."""
 _MOST_TEXT: Final = 256
 WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _CHANGES: Final = frozenset({"create", "update", "patch", "delete"})
@@ -227,7 +228,7 @@ class Tally:
         self.dropped = 0
         """Requests that the server has not told, as there were too many."""
         self._room = Room(MOST_KEYS)
-        self._open: dict[str, None] = {}
+        self._open: BoundedSet[str] = BoundedSet(_MOST_OPEN)
         self._writers: dict[FieldKey, str] = {}
         self.turns: Counter[FieldKey] = Counter()
         """Number of times that another client than the last one changed a field, or an object."""
@@ -238,7 +239,7 @@ class Tally:
 
     def begin_server(self) -> None:
         """Begin with the requests to another server: its objects are others, and informers start there anew."""
-        self._open.clear()
+        self._open = BoundedSet(_MOST_OPEN)
         self._writers.clear()
         for each in self.clients.values():
             each.changes_before = self.changes_seen(each)
@@ -279,11 +280,9 @@ class Tally:
     def _is_known(self, line: Request) -> bool:
         """Return True for the end of a watch that was counted at its beginning."""
         if not line.open:
-            return self._open.pop(line.id, True) is None
+            return self._open.has(line.id)
         if line.id:
-            self._open[line.id] = None
-        if len(self._open) > _MOST_OPEN:
-            del self._open[next(iter(self._open))]  # the oldest, of a server that has been killed
+            self._open.keep(line.id)
         return False
 
     def _follow(self, line: Request, client: ClientCounts) -> None:

@@ -17,8 +17,7 @@ from click.testing import CliRunner
 
 from steersman.cli import main
 from steersman.testing.waiting import blocking_until_true
-from tests.cli.envtest.conftest import Etcd
-from tests.cli.envtest.test_kube_apiserver import CONFIG_MAPS, Running
+from tests.cli.envtest.programs import CONFIG_MAPS, Etcd, Running
 
 ROLE = """\
 kind: ClusterRole
@@ -61,7 +60,9 @@ def test_requests_are_recorded_also_by_a_server_that_is_killed(
     server = Running(programs / "kube-apiserver", tmp_path / "server", f"--etcd-servers={etcd.url}")
     try:
         server.wait_ready()
-        client = Administrator(server, etcd.folder / "admin.kubeconfig", tmp_path)
+        kubeconfig = etcd.folder / "admin.kubeconfig"
+        blocking_until_true(lambda: kubeconfig.exists() and is_ready(server), 60)
+        client = Administrator(server, kubeconfig, tmp_path)
         assert client.code("POST", CONFIG_MAPS, {"metadata": {"name": "a"}}) == 201
         assert client.code("GET", f"{CONFIG_MAPS}/a") == 200
         assert client.code("GET", "/api/v1/secrets") == 403
@@ -80,6 +81,14 @@ def test_requests_are_recorded_also_by_a_server_that_is_killed(
     assert "granted, and not used: delete configmaps\n" in found.output
     least = yaml.safe_load(CliRunner().invoke(main, [*arguments, "-o", "role"]).output)
     assert least["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get"]}]
+
+
+def is_ready(server: Running) -> bool:
+    """Return True once the hooks have run, of which one writes the role."""
+    try:
+        return bool(server.request("GET", "/readyz") == b"ok")
+    except OSError:
+        return False
 
 
 def _wait_until_written(folder: Path, text: bytes, times: int) -> None:
