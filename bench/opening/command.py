@@ -107,6 +107,7 @@ def _compare_imports(dump: Path, folder: Path) -> int:
     files = [folder / "first.json", folder / "second.json"]
     for source, file in zip([dump, files[0]], files, strict=True):
         with Opened(source, file.with_suffix("")) as opened:
+            print(json.dumps(opened.figures), flush=True)
             opened.import_into(file)
     one, other = map(comparable, files)
     found = different(one, other)
