@@ -18,7 +18,6 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError
 
 from .constraints import Constraints
-from .errors import Unsatisfiable
 from .hints import EACH, RulePath, hints_of
 from .judges import Judge
 from .places import Steps, constraints_at, get, may_be_removed, put, remove, steps_of
@@ -32,8 +31,6 @@ _MOVES: Final = 40
 """The most changes that are tried for one error of a rule."""
 _ITEMS: Final = 3
 """Items of a list that a rule's `self.list[*]` stands for."""
-_FORGOTTEN: Final = 25
-"""Objects that could not be repaired in a row before there is an error."""
 
 Body = dict[str, Any]
 Move = Callable[[Body], bool]
@@ -56,15 +53,15 @@ class Repair:
         self._values = values
         self._root = root
         self._judge = judge
-        self._in_a_row = 0
         self.counts = Counts()
+        self.last_error = ""
+        """The error of the last object that could not be repaired, with its rule."""
 
     def mended(self, draw: DrawFn, obj: Body) -> Body | None:
-        """Return the object without errors, None if that fails. Raises Unsatisfiable if it fails again and again."""
+        """Return the object without errors, None if that fails."""
         self.counts.drawn += 1
         errors = self._judge.errors(obj)
         if not errors:
-            self._in_a_row = 0
             return obj
         self.counts.repaired += 1
         visits: dict[str, int] = {}
@@ -74,12 +71,9 @@ class Repair:
                 obj = self._mend(draw, obj, error, len(errors), visits[error.field])
             errors = self._judge.errors(obj)
             if not errors:
-                self._in_a_row = 0
                 return obj
         self.counts.given_up += 1
-        self._in_a_row += 1
-        if self._in_a_row >= _FORGOTTEN:
-            raise Unsatisfiable(f"no object was valid; the last one had this error: {errors[0]}{self._rule(errors[0])}")
+        self.last_error = f"{errors[0]}{self._rule(errors[0])}"
         return None
 
     def _rule(self, error: FieldError) -> str:
