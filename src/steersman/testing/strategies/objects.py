@@ -24,6 +24,8 @@ from .values import Values
 
 Body = dict[str, Any]
 
+_PATIENCE: Final = 20
+"""Objects of which one has to be valid."""
 _NEVER_DRAWN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
@@ -76,8 +78,10 @@ class Objects:
         def take(obj: Body) -> None:
             found.append(obj)
 
-        with suppress(NothingFound):
+        self._repair.patience = _PATIENCE
+        with suppress(NothingFound, Unsatisfiable):
             take()
+        self._repair.patience = None
         if not found:
             raise Unsatisfiable(f"{self.source.kind}: no object is valid; the last one: {self._repair.last_error}")
 

@@ -18,6 +18,7 @@ from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError
 
 from .constraints import Constraints
+from .errors import Unsatisfiable
 from .hints import EACH, RulePath, hints_of
 from .judges import Judge
 from .places import Steps, constraints_at, get, may_be_removed, put, remove, steps_of
@@ -54,11 +55,13 @@ class Repair:
         self._root = root
         self._judge = judge
         self.counts = Counts()
+        self.patience: int | None = None
+        """Objects that may be given up before there is an error; None for any number."""
         self.last_error = ""
         """The error of the last object that could not be repaired, with its rule."""
 
     def mended(self, draw: DrawFn, obj: Body) -> Body | None:
-        """Return the object without errors, None if that fails."""
+        """Return the object without errors, None if that fails. Raises Unsatisfiable if `patience` is over."""
         self.counts.drawn += 1
         errors = self._judge.errors(obj)
         if not errors:
@@ -74,6 +77,8 @@ class Repair:
                 return obj
         self.counts.given_up += 1
         self.last_error = f"{errors[0]}{self._rule(errors[0])}"
+        if self.patience is not None and self.counts.given_up >= self.patience:
+            raise Unsatisfiable(self.last_error)
         return None
 
     def _rule(self, error: FieldError) -> str:
