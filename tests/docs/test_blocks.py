@@ -74,6 +74,8 @@ TESTED = {
     ("docs/serve.md", "ini"): "tests/deploy/test_files.py",
     ("docs/serve.md", "nginx"): READ,
     ("docs/serve.md", "yaml"): "tests/docs/test_serve.py",
+    ("docs/strategies.md", "python"): "tests/docs/test_testing_examples.py",
+    ("docs/strategies.md", "yaml"): "tests/docs/test_testing_examples.py",
     ("docs/test-ci.md", "yaml"): "tests/docs/test_ci_examples.py",
     ("docs/test-java-rust.md", "java"): "tests/docs/test_testing_examples.py",
     ("docs/testing.md", "python"): "tests/docs/test_testing_examples.py",

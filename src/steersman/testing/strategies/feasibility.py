@@ -58,7 +58,7 @@ class Feasibility:
                 return f"{name}: it is required, and the schema has no such field", size
             problem, more = self._measured(member)
             if problem:
-                return _below(name, problem), size
+                return below(name, problem), size
             size += more
         least = constraints.least("min_properties")
         if least > MOST_ITEMS:
@@ -75,10 +75,10 @@ class Feasibility:
         if not least or constraints.items is None:
             return "", 1
         problem, size = self._measured(constraints.items)
-        return (_below("[0]", problem) if problem else ""), 1 + least * size
+        return (below("[0]", problem) if problem else ""), 1 + least * size
 
 
-def _below(name: str, problem: str) -> str:
+def below(name: str, problem: str) -> str:
     """Return a problem with the field above its own; fields far below are cut off."""
     if len(problem) > 1000:
         return problem

@@ -19,6 +19,8 @@ EACH: Final = "*"
 _MOST_PATHS: Final = 24
 _MOST_CONSTANTS: Final = 24
 _MOST_NODES: Final = 5_000
+_LONGEST_KEPT: Final = 2048
+"""Characters of the longest rule whose hints are cached."""
 
 RulePath = tuple[str | int, ...]
 
@@ -31,9 +33,13 @@ class Hints:
     constants: tuple[Any, ...]
 
 
-@lru_cache(maxsize=256)
 def hints_of(rule: str) -> Hints:
     """Return the hints of a rule; none for one that cannot be parsed."""
+    return _hints_of(rule) if len(rule) <= _LONGEST_KEPT else _hints_of.__wrapped__(rule)
+
+
+@lru_cache(maxsize=256)
+def _hints_of(rule: str) -> Hints:
     errors = Errors(Source(rule))
     tree = _parsed(rule, errors)
     if errors:

@@ -27,11 +27,12 @@ Those that a minimal length needs are added.
 """
 _MANY: Final = 1 << 40
 _LONGEST_PATTERN: Final = 20_000
+_LONGEST_KEPT: Final = 1024
+"""Characters of the longest pattern, and of the longest set of characters, whose results are cached."""
 _SAMPLES: Final = "äßéñøčπωЖяאبあア漢字한€½²—“”…\u00a0\u2028😀"
 """Characters beyond ASCII that may be in a set."""
 
 
-@lru_cache(maxsize=128)
 def pattern_texts(pattern: str, least: int = 0, most: int | None = None) -> SearchStrategy[str]:
     """Return a strategy for texts that match a pattern and have between `least` and `most` characters.
 
@@ -39,6 +40,12 @@ def pattern_texts(pattern: str, least: int = 0, most: int | None = None) -> Sear
     """
     if len(pattern) > _LONGEST_PATTERN:
         raise Unsatisfiable(f"the pattern has more than {_LONGEST_PATTERN} characters")
+    make = _pattern_texts if len(pattern) <= _LONGEST_KEPT else _pattern_texts.__wrapped__
+    return make(pattern, least, most)
+
+
+@lru_cache(maxsize=128)
+def _pattern_texts(pattern: str, least: int, most: int | None) -> SearchStrategy[str]:
     if error := pattern_error(pattern):
         raise Unsatisfiable(error)
     tree = parse(pattern)
@@ -138,12 +145,16 @@ class Texts:
         return st.lists(self.of(inner, depth + 1, within + 1), min_size=least, max_size=most).map("".join)
 
 
-@lru_cache(maxsize=256)
 def characters(text: str) -> str:
     """Return characters of a set as a pattern writes it, at most a few hundred, plain ones first.
 
     Raises Unsatisfiable if none is found.
     """
+    return _characters(text) if len(text) <= _LONGEST_KEPT else _characters.__wrapped__(text)
+
+
+@lru_cache(maxsize=256)
+def _characters(text: str) -> str:
     pool = "".join(dict.fromkeys(f"{_PLAIN}{_printable(text)}{_SAMPLES}\t\n"))
     found = "".join(each for each in pool if matches(f"^{text}$", each))
     if not found:

@@ -38,7 +38,9 @@ def steps_of(field: str, value: Any) -> Steps:
 def _name(text: str, value: Any) -> tuple[str, str]:
     """Return the first name in a text, and the rest."""
     if isinstance(value, dict):
-        fitting = [name for name in value if text.startswith(name) and text[len(name) : len(name) + 1] in ("", ".", "[")]
+        fitting = [
+            name for name in value if text.startswith(name) and text[len(name) : len(name) + 1] in ("", ".", "[")
+        ]
         if fitting:
             name = max(fitting, key=len)
             return name, text[len(name) :]

@@ -32,8 +32,6 @@ _MOVES: Final = 40
 """The most changes that are tried for one error of a rule."""
 _ITEMS: Final = 3
 """Items of a list that a rule's `self.list[*]` stands for."""
-_FORGOTTEN: Final = 25
-"""Objects that could not be repaired in a row before there is an error."""
 
 Body = dict[str, Any]
 Move = Callable[[Body], bool]
@@ -56,15 +54,17 @@ class Repair:
         self._values = values
         self._root = root
         self._judge = judge
-        self._in_a_row = 0
         self.counts = Counts()
+        self.patience: int | None = None
+        """Objects that may be given up before there is an error; None for any number."""
+        self.last_error = ""
+        """The error of the last object that could not be repaired, with its rule."""
 
     def mended(self, draw: DrawFn, obj: Body) -> Body | None:
-        """Return the object without errors, None if that fails. Raises Unsatisfiable if it fails again and again."""
+        """Return the object without errors, None if that fails. Raises Unsatisfiable if `patience` is over."""
         self.counts.drawn += 1
         errors = self._judge.errors(obj)
         if not errors:
-            self._in_a_row = 0
             return obj
         self.counts.repaired += 1
         visits: dict[str, int] = {}
@@ -74,12 +74,11 @@ class Repair:
                 obj = self._mend(draw, obj, error, len(errors), visits[error.field])
             errors = self._judge.errors(obj)
             if not errors:
-                self._in_a_row = 0
                 return obj
         self.counts.given_up += 1
-        self._in_a_row += 1
-        if self._in_a_row >= _FORGOTTEN:
-            raise Unsatisfiable(f"no object was valid; the last one had this error: {errors[0]}{self._rule(errors[0])}")
+        self.last_error = f"{errors[0]}{self._rule(errors[0])}"
+        if self.patience is not None and self.counts.given_up >= self.patience:
+            raise Unsatisfiable(self.last_error)
         return None
 
     def _rule(self, error: FieldError) -> str:

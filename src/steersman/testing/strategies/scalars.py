@@ -120,6 +120,4 @@ def anything() -> SearchStrategy[Any]:
 
 
 _SCALARS: Final = st.one_of(st.integers(0, 100), st.booleans(), plain_texts())
-_ANYTHING: Final = st.one_of(
-    _SCALARS, st.lists(_SCALARS, max_size=2), st.dictionaries(names(), _SCALARS, max_size=2)
-)
+_ANYTHING: Final = st.one_of(_SCALARS, st.lists(_SCALARS, max_size=2), st.dictionaries(names(), _SCALARS, max_size=2))
