@@ -422,9 +422,7 @@ class Core:
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
 
-    def start(
-        self, exchange: Exchange, on_end: Callable[[asyncio.Task[None]], object]
-    ) -> asyncio.Task[None] | None:
+    def start(self, exchange: Exchange, on_end: Callable[[asyncio.Task[None]], object]) -> asyncio.Task[None] | None:
         """Start the handler for a request; return its task, or None if it has ended at once.
 
         `on_end` is called at the end of the task, and must call `ended`.
