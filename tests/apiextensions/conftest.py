@@ -1,8 +1,6 @@
-"""A server in this process."""
+"""A server in this process, which the tests of a module share."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,6 +9,5 @@ from tests.apiextensions.cluster import Cluster
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    async with Environment() as environment:
-        yield Cluster(environment.client())
+def cluster(shared_environment: Environment) -> Cluster:
+    return Cluster(shared_environment.client())
