@@ -43,7 +43,7 @@ _MUCH = 1_000_000
 _SIGNING_KEYS = 2
 """RSA keys that a process of tests generates, so that two servers beside each other have different ones."""
 
-_SHARED = {"api", "shared_environment"}
+_SHARED = {"api", "shared_environment", "shared_cluster"}
 """Fixtures with servers that several tests share, on the event loop of the session."""
 
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))

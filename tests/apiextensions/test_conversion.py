@@ -479,6 +479,7 @@ async def test_services_that_lead_nowhere(
     assert answer.json()["message"] == f'{FAILED}Post "https://hook.default.svc:443/?timeout=30s": {text}'
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_counted(hook: Hook) -> None:
     async with Environment() as environment:
         cluster = Cluster(environment.client())
