@@ -29,12 +29,12 @@ class Api:
         self._agent = agent
 
     @classmethod
-    def of(cls, kubeconfig: Path) -> Api:
+    def of(cls, kubeconfig: Path, agent: str = "copier") -> Api:
         """Return a client with the credentials of a kubeconfig in JSON."""
         config = json.loads(kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        return cls(cluster["server"], authority, config["users"][0]["user"]["token"])
+        return cls(cluster["server"], authority, config["users"][0]["user"]["token"], agent)
 
     def open(self, method: str, path: str, body: Any = None, media: str = "application/json") -> Any:
         """Return the open answer. Raises urllib.error.HTTPError, OSError."""
