@@ -6,14 +6,15 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from steersman.cli.paths import AbsolutePath
+from steersman.cli.program import message_of
 from steersman.cli.terminal_text import printable
 from steersman.cli.up.screen import can_redraw
 
@@ -65,7 +66,29 @@ def _kinds(context: click.Context, _: click.Parameter, text: str) -> tuple[Kind,
     return tuple(found) or tuple(Kind)
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+class _Command(click.Command):
+    """Command whose usage errors have another exit code than what it finds."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Exits with 2 for a usage error."""
+        with _usage_errors():
+            return super().invoke(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Exits with 2 for a usage error."""
+        with _usage_errors():
+            return super().parse_args(ctx, args)
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        _fail(message_of(error))
+
+
+@click.command(cls=_Command, context_settings={"ignore_unknown_options": True})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option("--operator", default="", show_default=False, metavar="string", help="shell command of the operator")
 @click.option("--test", default="", show_default=False, metavar="string", help="shell command of the test beside it")
@@ -80,7 +103,14 @@ def _kinds(context: click.Context, _: click.Parameter, text: str) -> tuple[Kind,
 @click.option("--nodes", type=click.IntRange(0), default=0, help="simulated nodes, with a scheduler and controllers")
 @click.option("--time", "budget", type=_Seconds(), default="5m", help="time after which no new run begins")
 @click.option("--parallel", type=click.IntRange(1, 64), default=1, help="runs at once, each with a server of its own")
-@click.option("--kinds", default="", show_default=False, callback=_kinds, metavar="strings", help="kinds of faults")
+@click.option(
+    "--kinds",
+    default="",
+    show_default=False,
+    callback=_kinds,
+    metavar="strings",
+    help="kinds of faults, such as conflict,crash",
+)
 @click.option(
     "--client", "clients", multiple=True, metavar="string", help="program, by user agent, that faults happen to"
 )

@@ -172,6 +172,9 @@ class Campaign:
             return Tried(plan, Verdict.MISSED, run)
         if not run.failure:
             return Tried(plan, Verdict.PASSED, run)
+        if not run.hits:
+            self.result.flaky = run.failure
+            return Tried(plan, Verdict.MISSED, run)
         if consequence(run) in self._consequences:
             return Tried(plan, Verdict.FAILED, run, 1, 1)
         if len(self.result.baselines) < _MOST_BASELINES and not await self._run_baseline(runner):

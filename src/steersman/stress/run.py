@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from steersman.stress.tap import Seen, Tap
 from steersman.stress.touch import client_of, touch
 from steersman.testing.environment import Environment
 from steersman.testing.users import User
+from steersman.work.offloading import begin_task
 
 OPERATOR: Final = User("operator", ("system:masters",))
 TEST: Final = User("test", ("system:masters",))
@@ -204,20 +205,13 @@ class Stand:
         """Return the state now."""
         return state_of(self.start.values, self.values(), masker)
 
-    async def release_leases(self, locks: Iterable[tuple[str, str, str]] = ()) -> None:
-        """Let every lease have no holder, as after the time that a killed holder would keep it.
-
-        `locks` are ConfigMaps and Endpoints that are used as leases: resource, namespace and name.
-        """
+    async def release(self, tap: Tap) -> None:
+        """Let the leases of an operator have no holder, as after the time that a killed holder would keep them."""
         client = self.environment.client(TEST.name)
-        path = "/apis/coordination.k8s.io/v1"
-        for lease in (await client.get(f"{path}/leases")).json()["items"]:
-            metadata = lease["metadata"]
-            if metadata["namespace"] == "kube-node-lease" or not lease["spec"].get("holderIdentity"):
-                continue
-            target = f"{path}/namespaces/{metadata['namespace']}/leases/{metadata['name']}"
+        for namespace, name in tap.leases:
+            target = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
             await client.patch(target, {"spec": {"holderIdentity": ""}})
-        for resource, namespace, name in locks:
+        for resource, namespace, name in tap.locks:
             target = f"/api/v1/namespaces/{namespace}/{resource}/{name}"
             annotations = (await client.get(target)).json().get("metadata", {}).get("annotations") or {}
             if LEADER in annotations:
@@ -232,6 +226,7 @@ class OperatorRunner:
         self._stand = stand
         self._settings = stand.settings
         self._releasing: set[asyncio.Task[None]] = set()
+        self._longest = 0.0
 
     async def run(
         self,
@@ -256,7 +251,7 @@ class OperatorRunner:
 
         def crash() -> None:
             operator.crash()
-            task = asyncio.create_task(stand.release_leases(tap.locks))
+            task = begin_task(stand.release(tap))
             self._releasing.add(task)
             task.add_done_callback(self._releasing.discard)
 
@@ -284,15 +279,17 @@ class OperatorRunner:
             await operator.end()
             for task in [*self._releasing]:
                 await asyncio.gather(task, return_exceptions=True)
-        run.seen, run.hits, run.operator_exits = tap.seen, tap.hits, operator.exit_codes
-        run.seconds = monotonic() - began
+            run.seen, run.hits, run.operator_exits = tap.seen, tap.hits, operator.exit_codes
+            run.seconds = monotonic() - began
+        if not faults and not run.failure:
+            self._longest = max(self._longest, run.seconds)
         return run
 
     async def _follow(
         self, run: Run, operator: Operator, test: Program, tap: Tap, expected: Expectation | None, *, is_patient: bool
     ) -> None:
         """Wait until the test has ended and everything has come to rest."""
-        run.exit_code = await _exit_code(test, self._settings.limit)
+        run.exit_code = await _exit_code(test, _limit(self._settings, self._longest))
         if run.exit_code != 0:
             run.output = test.last_output()
             return
@@ -356,7 +353,7 @@ class CommandRunner:
         places = {"KUBEBUILDER_ASSETS": self._assets, "JENVTEST_DIR": home, "KUBE_API_TEST_DIR": home, FOLDER: folder}
         variables = {**stand.variables(TEST), **{key: str(value) for key, value in places.items()}}
         command = Program(settings.command, variables, folder / "output.log")
-        limit = min(settings.limit, _TIMES * self._longest + _MORE) if self._longest else settings.limit
+        limit = _limit(settings, self._longest)
         run = Run()
         try:
             await command.start()
@@ -407,6 +404,11 @@ class _Rest:
     def written(self) -> list[str]:
         """Return the objects that were written lately."""
         return sorted({key.removeprefix("/registry/") for when, key in self._recent if when >= self.since - 1.0})
+
+
+def _limit(settings: Settings, longest: float) -> float:
+    """Return the seconds that a test may take if the longest run without faults took so many."""
+    return min(settings.limit, _TIMES * longest + _MORE) if longest else settings.limit
 
 
 async def _exit_code(test: Program, limit: float) -> int | None:

@@ -102,6 +102,8 @@ class Tap:
         self._counts: Counter[Point] = Counter()
         self.masker = Masker()
         self._seen: list[Seen] = []
+        self.leases: set[tuple[str, str]] = set()
+        """Namespaces and names of Leases that were written."""
         self.locks: set[tuple[str, str, str]] = set()
         """Resource, namespace and name of objects by which leaders are elected."""
         self.hits: list[PlannedFault] = []
@@ -115,7 +117,11 @@ class Tap:
     def begin(self, met: Met) -> Call | None:
         """Return the observer of a request, None for one that is no point."""
         action = met.action
-        if not self._is_subject(met) or (action.group, action.resource) in _IGNORED:
+        if not self._is_subject(met):
+            return None
+        if (action.group, action.resource) in _IGNORED:
+            if action.resource == "leases" and action.verb in WRITES:
+                self.leases.add((action.namespace, met.name))
             return None
         self.requests += 1
         self.last_request = monotonic()
