@@ -16,6 +16,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, settings
 from msgspec.structs import replace
 
+from steersman.authentication import service_account_keys
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.large_work import nesting
 from steersman.machinery.values import times
@@ -39,7 +40,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "suite")
 _MUCH = 1_000_000
 """New objects after which the garbage collector runs."""
 
-_SHARED = {"api", "shared_environment"}
+_SIGNING_KEYS = 2
+"""RSA keys that a process of tests generates, so that two servers beside each other have different ones."""
+
+_SHARED = {"api", "shared_environment", "shared_cluster"}
 """Fixtures with servers that several tests share, on the event loop of the session."""
 
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
@@ -161,6 +165,21 @@ def _nothing_is_forgotten() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(missed_offloads, "report", report)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _signing_keys_are_used_again() -> Iterator[None]:
+    """Give the folders of servers in this process a few RSA keys by turns: each takes 0.1 s to generate."""
+    make = service_account_keys.make_signing_key
+    made: list[bytes] = []
+
+    def make_or_take() -> bytes:
+        made.append(make() if len(made) < _SIGNING_KEYS else made.pop(0))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service_account_keys, "make_signing_key", make_or_take)
         yield
 
 

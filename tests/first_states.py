@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 from steersman.controlplane.addresses import Address
+from steersman.controlplane.audit_options import AuditOptions
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.storing import OpenStorage
@@ -24,6 +25,15 @@ from steersman.storage.memory import MemoryStorage, Snapshot
 
 _OF_ONE_SERVER: Final = ("/registry/leases/", "/registry/masterleases/")
 """Key prefixes of objects that belong to the server that wrote them."""
+_NEUTRAL: Final = (
+    "token_auth_file",
+    "tracing_config_file",
+    "authentication_token_webhook_config_file",
+    "service_account_signing_key_file",
+    "service_account_key_file",
+    *(each.name for each in fields(AuditOptions)),
+)
+"""Options that change no object of a start, with paths that are others in every test."""
 _MOST: Final = 64
 """Most first states that a process keeps. The least recently used one goes first: options with paths come only once."""
 
@@ -59,7 +69,8 @@ class FirstStates:
 def _key(options: Options) -> tuple[str, bytes]:
     """Return the options that change the objects of a start, and the CA, which the server publishes."""
     authority = options.data_dir / "ca.crt"
-    alike = replace(options, data_dir=Path(), token_auth_file="")
+    default = Options(data_dir=Path())
+    alike = replace(options, data_dir=Path(), **{name: getattr(default, name) for name in _NEUTRAL})
     return repr(alike), authority.read_bytes() if authority.exists() else b""
 
 

@@ -30,6 +30,19 @@ async def test_a_server_begins_with_what_an_equal_one_has_made(start_control_pla
     assert not await uids(other) & await uids(first)
 
 
+async def test_where_a_server_writes_its_audit_log_changes_no_object(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
+    logs = [str(tmp_path / name) for name in ("first.log", "second.log")]
+    first, equal = [
+        await start_control_plane(audit_policy_file=str(policy), audit_log_path=log, request_timeout=61.0)
+        for log in logs
+    ]
+    assert await uids(equal) == await uids(first)
+
+
 async def test_the_lease_of_a_server_is_its_own(start_control_plane: StartControlPlane) -> None:
     first = await start_control_plane(request_timeout=61.0)
     equal = await start_control_plane(request_timeout=61.0)

@@ -15,9 +15,14 @@ PROGRAMS: Final = Path(os.environ.get("STEERSMAN_AUTOSCALERS") or CACHE / "steer
 KARPENTER: Final = "sigs.k8s.io/karpenter@v1.14.1"
 _PACKAGES: Final[Mapping[str, str]] = {"karpenter": "kwok", "dra-kwok-driver": "dra-kwok-driver"}
 """Package of each program in Karpenter's module."""
+VERTICAL: Final = "k8s.io/autoscaler/vertical-pod-autoscaler@v1.8.1"
 CLUSTER_AUTOSCALER: Final = "cluster-autoscaler-1.36.1"
 """Tag of kubernetes/autoscaler with the cluster-autoscaler. Its module is not published, so it is not built here."""
-
+_SOURCES: Final[Mapping[str, str]] = {
+    "cluster-autoscaler": f"kubernetes/autoscaler, tag {CLUSTER_AUTOSCALER}",
+    "vpa-recommender": f"the package pkg/recommender of the module {VERTICAL}",
+}
+"""Sources of programs that are not built here, as that takes long, or as their module is not published."""
 _PATIENCE: Final = 240.0
 """Seconds for a download or a build."""
 
@@ -32,7 +37,7 @@ def program(name: str) -> Path:
     if found.exists():
         return found
     if name not in _PACKAGES:
-        raise NoProgram(f"no {name} in {PROGRAMS}: build it there from kubernetes/autoscaler, tag {CLUSTER_AUTOSCALER}")
+        raise NoProgram(f"no {name} in {PROGRAMS}: build it there from {_SOURCES[name]}")
     PROGRAMS.mkdir(parents=True, exist_ok=True)
     made = PROGRAMS / f"{name}.{os.getpid()}"
     _go("build", "-ldflags=-s -w", "-o", str(made), f"./{_PACKAGES[name]}", folder=karpenter_module())
@@ -42,14 +47,24 @@ def program(name: str) -> Path:
 
 def karpenter_module() -> Path:
     """Return the folder of Karpenter's module, after downloading it if needed. Raises NoProgram."""
-    document = json.loads(_go("mod", "download", "-json", KARPENTER, folder=Path.home()))
-    return Path(document["Dir"])
+    return _module(KARPENTER)
 
 
 def definitions() -> list[Path]:
     """Return the files with Karpenter's custom resource definitions. Raises NoProgram."""
     module = karpenter_module()
     return sorted([*(module / "kwok/charts/crds").glob("*.yaml"), *(module / "kwok/apis/crds").glob("*.yaml")])
+
+
+def vertical_definitions() -> Path:
+    """Return the file with the definitions of VerticalPodAutoscaler and its checkpoints. Raises NoProgram."""
+    return _module(VERTICAL) / "deploy" / "vpa-v1-crd-gen.yaml"
+
+
+def _module(name: str) -> Path:
+    """Return the folder of a module, after downloading it if needed. Raises NoProgram."""
+    document = json.loads(_go("mod", "download", "-json", name, folder=Path.home()))
+    return Path(document["Dir"])
 
 
 def _go(*arguments: str, folder: Path) -> str:

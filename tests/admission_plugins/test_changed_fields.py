@@ -117,9 +117,13 @@ class Kept:
     least_seconds = 0.0
     wants_all = True
     reads_spans = False
+    reads_changes = False
 
     def wants(self, trace: Trace) -> bool:
         return True
+
+    def opened(self, trace: Trace) -> None:
+        """Read nothing."""
 
     def ended(self, trace: Trace) -> None:
         """Read nothing."""

@@ -1,4 +1,4 @@
-"""A server in this process, and an aggregated server behind it."""
+"""A server in this process, which the tests of a module share, and an aggregated server behind it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.testing import Client, Environment, User
@@ -21,19 +22,24 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
     return ensure_certificates(tmp_path_factory.mktemp("behind"), ["things.default.svc", "127.0.0.1"])
 
 
-@pytest.fixture
-async def client(keys_folder: Path, files: CertificateFiles) -> AsyncIterator[Client]:
-    """A client of the server in front, as its administrator."""
-    options: dict[str, Any] = {
+@pytest.fixture(scope="session")
+def server_options(files: CertificateFiles) -> dict[str, Any]:
+    """The options of the server in front: with controllers, and a certificate for the aggregated server."""
+    return {
+        "users": USERS,
         "proxy_client_cert_file": str(files.admin),
         "proxy_client_key_file": str(files.admin_key),
         "controllers": ("*",),
     }
-    async with Environment(users=USERS, folder=keys_folder, **options) as environment:
-        yield environment.client()
 
 
 @pytest.fixture
+def client(shared_environment: Environment) -> Client:
+    """A client of the server in front, as its administrator."""
+    return shared_environment.client()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def behind(files: CertificateFiles) -> AsyncIterator[ExtensionServer]:
     """The aggregated server, listening."""
     server = ExtensionServer(files, own_address())
@@ -42,12 +48,24 @@ async def behind(files: CertificateFiles) -> AsyncIterator[ExtensionServer]:
     await server.stop()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def things(client: Client, behind: ExtensionServer) -> Client:
     """A client of the server in front, with the aggregated server registered and available."""
     await publish(client, behind)
     await until_reason(client, "Passed")
     return client
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def own_things(
+    server_options: dict[str, Any], keys_folder: Path, behind: ExtensionServer
+) -> AsyncIterator[Client]:
+    """A client of a server of the test's own, with the aggregated server registered and available."""
+    async with Environment(folder=keys_folder, **server_options) as environment:
+        client = environment.client()
+        await publish(client, behind)
+        await until_reason(client, "Passed")
+        yield client
 
 
 Start = Callable[..., Awaitable[Client]]

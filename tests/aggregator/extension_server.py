@@ -172,7 +172,8 @@ async def publish(client: Client, server: ExtensionServer | None, **spec: Any) -
     """Create the Service, its endpoint and the APIService."""
     ports = [{"name": "https", "port": 443}]
     body: dict[str, Any] = {"metadata": {"name": "things"}, "spec": {"ports": ports, "clusterIP": "None"}}
-    assert (await client.post("/api/v1/namespaces/default/services", body)).status == 201
+    answer = await client.post("/api/v1/namespaces/default/services", body)
+    assert answer.status == 201, answer.body
     if server is not None:
         await add_endpoint(client, server)
     await register(client, server, **spec)

@@ -108,19 +108,20 @@ async def test_what_others_write_of_it_is_put_right(things: Client) -> None:
     await until_reason(things, "Passed")
 
 
-async def test_its_metrics(things: Client) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_its_metrics(own_things: Client) -> None:
     async def lines() -> list[str]:
-        text = (await things.get("/metrics")).body.decode()
+        text = (await own_things.get("/metrics")).body.decode()
         return [line for line in text.splitlines() if f'name="{NAME}"' in line]
 
     assert await lines() == [f'aggregator_unavailable_apiservice{{name="{NAME}"}} 0']
-    await things.delete(SERVICE)
-    await until_reason(things, "ServiceNotFound")
+    await own_things.delete(SERVICE)
+    await until_reason(own_things, "ServiceNotFound")
     assert set(await lines()) == {
         f'aggregator_unavailable_apiservice{{name="{NAME}"}} 1',
         f'aggregator_unavailable_apiservice_total{{name="{NAME}",reason="ServiceNotFound"}} 1',
     }
-    await things.delete(f"{API_SERVICES}/{NAME}")
+    await own_things.delete(f"{API_SERVICES}/{NAME}")
     assert [line for line in await lines() if "_total" not in line] == []
 
 

@@ -228,12 +228,13 @@ async def test_a_watch_is_passed_on_as_it_comes_until_its_client_leaves(
     await until(is_closed)
 
 
-async def test_watches_end_with_the_server(things: Client, behind: ExtensionServer) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_watches_end_with_the_server(own_things: Client, behind: ExtensionServer) -> None:
     behind.paths[THINGS] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n"
-    watch = await things.open("GET", f"{THINGS}?watch=1")
+    watch = await own_things.open("GET", f"{THINGS}?watch=1")
     pieces = aiter(watch)
     await anext(pieces)
-    server = things.plane.server
+    server = own_things.plane.server
     assert server is not None
     async with asyncio.timeout(20):
         await server.stop()
@@ -275,6 +276,7 @@ async def test_an_authority_that_is_none_is_told_of(things: Client, behind: Exte
     assert (answer.status, answer.body) == (500, b"unable to parse bytes as PEM block\n")
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_connection_with_another_protocol_becomes_one(
     keys_folder: Path, files: CertificateFiles, behind: ExtensionServer
 ) -> None:

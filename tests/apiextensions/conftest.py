@@ -1,4 +1,4 @@
-"""A server in this process."""
+"""Servers in this process: one that the tests of a module share, and one of a test's own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from tests.apiextensions.cluster import Cluster
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
+def cluster(shared_environment: Environment) -> Cluster:
+    return Cluster(shared_environment.client())
+
+
+@pytest.fixture
+async def own_cluster() -> AsyncIterator[Cluster]:
     async with Environment() as environment:
         yield Cluster(environment.client())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.apiextensions.cluster import DEFINITIONS, GROUP, Cluster, condition, definition, version
 
@@ -318,7 +319,7 @@ async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> Non
         assert body["status"] == {"replicas": 1}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def create_owned_in_removed_version(cluster: Cluster) -> Cluster:
     """Create Foos `x` and `y` with fields owned in v1alpha1, a version that their definition has no longer."""
     versions = [version("v1alpha1", spec(a=TEXT, b=TEXT), storage=True), version("v1", spec(a=TEXT, b=TEXT))]

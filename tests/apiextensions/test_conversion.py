@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from steersman.apiextensions import conversion
 from steersman.server.certificates import CertificateFiles, ensure_certificates
@@ -24,7 +25,7 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 FAILED = f"conversion webhook for {GROUP}/v1, Kind=Foo failed: "
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def hook(hook_files: CertificateFiles) -> AsyncIterator[Hook]:
     async with Hook(hook_files) as found:
         yield found
@@ -478,6 +479,7 @@ async def test_services_that_lead_nowhere(
     assert answer.json()["message"] == f'{FAILED}Post "https://hook.default.svc:443/?timeout=30s": {text}'
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_counted(hook: Hook) -> None:
     async with Environment() as environment:
         cluster = Cluster(environment.client())

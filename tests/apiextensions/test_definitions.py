@@ -325,15 +325,15 @@ async def test_a_request_is_judged_by_the_definition_that_was_acknowledged_befor
 
 
 async def test_a_definition_that_cannot_be_looked_at_keeps_nobody_waiting_for_ever(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never(self: Any, name: str) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(definitions, "_LONGEST_WAIT", 0.01)
     monkeypatch.setattr(definitions.Definitions, "_sync_definition", never)
-    assert (await cluster.client.post(DEFINITIONS, definition())).status == 201
-    assert (await cluster.client.get(cluster.path())).status == 404
+    assert (await own_cluster.client.post(DEFINITIONS, definition())).status == 201
+    assert (await own_cluster.client.get(own_cluster.path())).status == 404
 
 
 async def test_requests_do_not_wait_for_other_definitions_of_their_group(

@@ -18,6 +18,8 @@ PROGRAMS = [
     "bench.first_pod",
     "bench.fixtures",
     "bench.managed_fields_micro",
+    "bench.many_clusters",
+    "bench.opening",
     "bench.protobuf_micro",
     "bench.scheduling",
     "bench.shared_micro",

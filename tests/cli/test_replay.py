@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,3 +45,26 @@ def test_an_end_before_the_beginning_is_refused(tmp_path: Path) -> None:
     file.write_bytes(header_line() + change_line(1_800_000_000.0, "PRESENT", NODE))
     found = CliRunner().invoke(main, ["replay", str(file), "--until", "2020-01-01T00:00:00Z"])
     assert (found.exit_code, "--until: before the recording begins" in found.output) == (1, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_its_folder_goes_when_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "steersman.cli", "replay", recording(tmp_path, 100)],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline().startswith("ready ")
+        (folder,) = temporary.iterdir()
+        assert (folder / "ca.key").exists()
+        program.send_signal(number)
+        _, errors = program.communicate(timeout=60)
+    assert program.returncode == 1
+    assert errors.splitlines()[-1] == f"steersman: {'terminated' if number == signal.SIGTERM else 'interrupted'}"
+    assert list(temporary.iterdir()) == []

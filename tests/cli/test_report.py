@@ -73,3 +73,43 @@ def test_commands_and_roles_that_are_not_there(environment: ThreadedEnvironment,
     empty.write_text("kind: Pod\n")
     refused = CliRunner().invoke(main, ["report", *kubeconfig, "--recent", "--role", str(empty)])
     assert (refused.exit_code, "no Role and no ClusterRole" in refused.output) == (1, True)
+
+
+@pytest.mark.slow
+def test_the_servers_that_a_command_starts_itself(tmp_path: Path) -> None:
+    program = tmp_path / "suite.py"
+    program.write_text(
+        """
+import asyncio, sys
+from steersman.testing import Environment
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+async def suite():
+    for name in ("a", "b"):
+        async with Environment() as environment:
+            await environment.client().post(MAPS, {"metadata": {"name": name}})
+
+asyncio.run(suite())
+sys.exit(4)
+"""
+    )
+    command = ["report", "--tests", "--", sys.executable, str(program)]
+    found = CliRunner().invoke(main, command)
+    assert found.exit_code == 4
+    assert "(admin): 2 requests, 0 failed" in found.output
+    nothing = CliRunner().invoke(main, ["report", "--tests", "--", sys.executable, "-c", ""])
+    assert (nothing.exit_code, "has started no server" in nothing.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tests", "--recent", "--", "true"], "exclude each other"),
+        (["--tests"], "needs a COMMAND"),
+        (["--read", "/nowhere/at/all"], "No such file"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: list[str], message: str) -> None:
+    found = CliRunner().invoke(main, ["report", *options])
+    assert found.exit_code != 0
+    assert message in found.output

@@ -96,6 +96,36 @@ async def test_rounds_of_upkeep_are_skipped_in_a_leap(clock: ClusterClock) -> No
     task.cancel()
 
 
+async def test_a_leap_in_which_something_happens_for_ever_ends_and_tells_what_it_missed() -> None:
+    rounds = 0
+
+    async def settle() -> None:
+        nonlocal rounds
+        rounds += 1
+        await asyncio.sleep(0)
+
+    async def work_for_ever() -> None:
+        while True:
+            await simulated_time.sleep(0.001)
+
+    clock = ClusterClock(settle, longest_leap=0.05)
+    clock.start()
+    task = asyncio.create_task(work_for_ever())
+    try:
+        await asyncio.sleep(0)
+        clock.advance(86400)
+        await leapt(clock)
+        assert rounds > 1
+        assert clock.state.advancing_seconds == 0
+        assert abs(clock.state.missed_seconds + clock.ahead - 86400) < 5
+        clock.advance(0.5)
+        assert clock.state.missed_seconds == 0, "it was about the leap before"
+        await leapt(clock)
+    finally:
+        task.cancel()
+        await clock.stop()
+
+
 async def test_a_stopped_clock_lets_short_waits_end_and_no_others(clock: ClusterClock) -> None:
     earlier = asyncio.create_task(simulated_time.sleep(0.01))
     long = asyncio.create_task(simulated_time.sleep(3))
@@ -139,6 +169,9 @@ async def test_bounds_of_the_clock(clock: ClusterClock) -> None:
     clock.advance(FURTHEST - 100)
     with pytest.raises(OutOfRange, match="at most 180 days ahead"):
         clock.advance(200)
+    with pytest.raises(OutOfRange):
+        clock.change(0, FURTHEST + 1)
+    assert (clock.state.speed, clock.state.advancing_seconds > 1000) == (1, True), "a refused change changes nothing"
     clock.set_speed(1)
     await leapt(clock)
     assert clock.ahead < FURTHEST / 2, "a new speed ends the leap"

@@ -17,6 +17,7 @@ from steersman.cluster.configuration import Configuration
 from steersman.cluster.fault_objects.definition import FAULTS, FaultObject
 from steersman.controlplane.options import Options
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
 from tests.controllers.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -27,8 +28,8 @@ ADMIN = UserInfo("jane", groups=("system:masters",))
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
     folder: Path = tmp_path_factory.mktemp("faults")
-    options = Options(data_dir=folder, storage="memory", listen=False)
-    cluster = Cluster(options, Configuration((), schedules=False, faults=True))
+    options = Options(data_dir=folder, storage="memory", listen=False, faults=True)
+    cluster = Cluster(options, Configuration((), schedules=False))
     await cluster.start()
     try:
         yield cluster.client(ADMIN, "test")
@@ -130,9 +131,52 @@ async def test_a_fault_that_says_two_things_at_once_is_not_active(client: Client
     await add(client, "both", effect={"cut": True, "loseAnswer": True})
     status = await status_of(client, "both")
     assert active(status) == ("False", "InvalidSpec")
-    assert status["conditions"][0]["message"] == "effect: only one of status, cut and loseAnswer"
+    assert status["conditions"][0]["message"] == "effect: only one of status, cut, loseAnswer, hang, garbage and refuse"
     await add(client, "both", effect={"status": {"code": 409}}, match={"names": ["nobody"]})
     await status_with(client, "both", lambda status: active(status) == ("True", "Injecting"))
+
+
+async def test_a_resource_that_is_not_served_is_told_of(client: Client) -> None:
+    effect = {"status": {"code": 500}}
+    await add(client, "typo", match={"resources": ["widgets.example.com", "pods", "*/x"]}, effect=effect)
+    message = "match.resources: 'widgets.example.com' is not served"
+    await status_with(client, "typo", lambda status: status["conditions"][0]["message"] == message)
+    assert active(await status_of(client, "typo")) == ("True", "Injecting")
+    await add(client, "typo", match={"resources": ["configmap"]}, effect=effect)
+    message = "match.resources: 'configmap' is not served, did you mean 'configmaps'?"
+    await status_with(client, "typo", lambda status: status["conditions"][0]["message"] == message)
+    await add(client, "typo", match={"resources": ["configmaps"], "names": ["nobody"]}, effect=effect)
+    await status_with(client, "typo", lambda status: not status["conditions"][0]["message"])
+
+
+async def test_faults_of_parts_that_a_cluster_lacks_say_so(client: Client) -> None:
+    await add(client, "leap", when={"times": 1}, effect={"clock": {"advance": "1h"}})
+    status = await status_of(client, "leap")
+    assert active(status) == ("False", "InvalidSpec")
+    assert status["conditions"][0]["message"].startswith("effect.clock: this server has no clock of its own")
+    await client.delete(FAULTS, "leap")
+
+
+async def test_a_request_moves_the_clock(tmp_path: Path) -> None:
+    cluster = Cluster(
+        Options(data_dir=tmp_path, storage="memory", listen=False, faults=True), Configuration(()), owns_process=True
+    )
+    await cluster.start()
+    try:
+        client = cluster.client(ADMIN, "test")
+        match = {"resources": ["configmaps"], "users": ["jane"], "verbs": ["create"]}
+        await add(client, "leap", match=match, when={"times": 1, "skip": 1}, effect={"clock": {"advance": "1h"}})
+        began = times.unix_now()
+        assert [await create(client, "a"), await create(client, "b")] == [201, 201]
+
+        async def has_leapt() -> bool:
+            return times.unix_now() - began > 3600
+
+        await eventually(has_leapt)
+        assert await create(client, "c") == 201
+        assert times.unix_now() - began < 3700
+    finally:
+        await cluster.stop()
 
 
 @pytest.mark.parametrize(
@@ -145,6 +189,8 @@ async def test_a_fault_that_says_two_things_at_once_is_not_active(client: Client
         {"effect": {"cut": True}, "when": {"skip": -1}},
         {"effect": {"cut": True}, "match": {"names": ["a" * 254]}},
         {"effect": {"cut": True}, "match": {"names": ["a"] * 65}},
+        {"effect": {"cut": True}, "match": {"webhooks": ["a"] * 65}},
+        {"effect": {"node": {"delay": "later"}}, "match": {"nodes": ["a"]}},
         {},
     ],
 )
@@ -162,7 +208,7 @@ async def test_a_stored_fault_of_all_requests_does_not_keep_the_cluster_from_sta
 
 async def _run_with_fault(folder: Path, *, is_new: bool) -> None:
     """Start and stop a cluster with a fault of all requests, which is stored if it is not new."""
-    cluster = Cluster(Options(data_dir=folder, listen=False), Configuration((), faults=True))
+    cluster = Cluster(Options(data_dir=folder, listen=False, faults=True), Configuration(()))
     await cluster.start()
     try:
         client = cluster.client(ADMIN, "test")

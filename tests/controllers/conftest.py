@@ -1,4 +1,4 @@
-"""Fixtures: controllers on a new server."""
+"""Fixtures: controllers on a server in its initial state."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from steersman.testing import Environment
 from tests.controllers.waiting import Run
 
 
-@pytest_asyncio.fixture
-async def run() -> AsyncIterator[Run]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def run(shared_environment: Environment) -> AsyncIterator[Run]:
+    environment = shared_environment
     async with AsyncExitStack() as stack:
-        environment = await stack.enter_async_context(Environment())
 
         def client(user: UserInfo, manager: str) -> Client:
             server = environment.plane.server

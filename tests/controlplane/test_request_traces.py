@@ -319,7 +319,7 @@ async def test_tracing_ends_a_minute_after_the_last_read(monkeypatch: pytest.Mon
         return Timer()
 
     monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
-    leave = traces.subscribe(lambda trace: None)
+    leave = traces.subscribe(lambda trace, is_open: None)
     ended(readers)
     later[0][1]()
     assert len(traces.recent()) == 1, "a subscriber keeps them"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
+import subprocess
 from typing import Any
 
 import yaml
 
+from steersman.cli.main import main
+from steersman.testing import pytest_plugin
 from tests.docs.markdown_documents import ROOT, Document, plain
 from tests.e2e.reader import steps
 
@@ -47,6 +51,21 @@ def test_the_job_of_gitlab_runs_the_commands_of_the_shell() -> None:
             assert "pip install steersman" in typed
         else:
             assert line in typed
+
+
+def test_the_jobs_of_an_operator_run_commands_with_options_that_exist() -> None:
+    found = set()
+    for job in workflow(".github/workflows/operator.yaml")["jobs"].values():
+        for script in (step["run"] for step in job["steps"] if "run" in step):
+            subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+            for name, typed in re.findall(r"\bsteersman (\w+)([^\n)]*)", script):
+                command = main.commands[name]
+                options = {option for each in command.params for option in each.opts}
+                assert {each for each in typed.split() if each.startswith("-")} <= options
+                found.add(name)
+            if "--steersman-report" in script:
+                assert "steersman-report" in inspect.getsource(pytest_plugin)
+    assert found == {"check", "envtest", "report"}
 
 
 def test_containers_are_used_as_the_image_is_made() -> None:

@@ -20,6 +20,8 @@ GO = Document(ROOT / "docs" / "envtest.md")
 JAVA = Document(ROOT / "docs" / "test-java-rust.md")
 EXAMPLES = [
     *Document(ROOT / "docs" / "report.md").blocks("python"),
+    *Document(ROOT / "docs" / "many-clusters.md").blocks("python"),
+    *Document(ROOT / "docs" / "strategies.md").blocks("python"),
     *DOCUMENT.blocks("python"),
     *("# test_readme.py\n" + each for each in Document(ROOT / "README.md").blocks("python")),
 ]
@@ -34,7 +36,9 @@ def test_an_example_runs(number: int, tmp_path: Path) -> None:
 
     All files that the page names are beside it.
     """
-    for block in (*DOCUMENT.blocks("yaml"), *EXAMPLES):
+    page = Document(ROOT / "docs" / "strategies.md")
+    beside = page.blocks("yaml") + page.blocks("python") if EXAMPLES[number] in page.blocks("python") else []
+    for block in (*DOCUMENT.blocks("yaml"), *EXAMPLES, *beside):
         if (named := re.match(r"# ([\w/]+\.\w+)\n", block)) is not None:
             path = tmp_path / named[1]
             path.parent.mkdir(exist_ok=True)

@@ -174,7 +174,8 @@ class Reader:
             assert time.monotonic() < until, said
             time.sleep(0.5)
         fails = any(
-            line.startswith(("The ", "error:", "Error", "Warning:")) or ": error: " in line for line in step.told
+            line.startswith(("The ", "error:", "Error", "Warning:")) or ": error: " in line or " found: " in line
+            for line in step.told
         )
         assert status == 0 or fails or "|" in step.command, (step.command, printed)
 

@@ -7,6 +7,7 @@ import os
 import random
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,6 +47,23 @@ ALL = OUTLASTING | {
     "OpenAPI describes every group version",
     "events are counted",
     "subresources work",
+}
+
+
+FAULTS = {
+    "a conflict is retried",
+    "Retry-After is waited for",
+    "a name of a created object is matched",
+    "a slow request runs into a timeout",
+    "a request that hangs runs into a timeout",
+    "a cut connection",
+    "a lost answer",
+    "garbage",
+    "a watch expires",
+    "events are held back",
+    "reads are stale",
+    "a webhook fails",
+    "a node falls silent, and time leaps until it is given up",
 }
 
 
@@ -149,3 +167,19 @@ def test_clients_of_go_go_on_when_the_server_is_killed(
     assert not OUTLASTING - report["checks"].keys()
     assert report["counts"]["requests lost"] > 0
     assert server.stop() == 0
+
+
+def test_clients_of_go_meet_faults(program: Path, tmp_path: Path) -> None:
+    def steersman(*arguments: str) -> None:
+        command = [sys.executable, "-m", "steersman.cli", *arguments, f"--data-dir={tmp_path}"]
+        subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+    steersman("up", "--storage=memory", "--secure-port=0", "--inspect-port=-1", "--detach")
+    try:
+        command = [str(program), "--faults", f"--kubeconfig={tmp_path / 'admin.kubeconfig'}"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, timeout=RUN_TIMEOUT, check=False)
+    finally:
+        steersman("down")
+    checks = json.loads(done.stdout)["checks"]
+    assert {name: each["detail"] for name, each in checks.items() if not each["passed"]} == {}
+    assert checks.keys() == FAULTS

@@ -259,7 +259,7 @@ def test_the_page_about_ci(reader: Reads) -> None:
 
 
 def test_the_page_about_reports(reader: Reads) -> None:
-    reader({}).read(Document(ROOT / "docs" / "report.md"))
+    reader(INSTALLS).read(Document(ROOT / "docs" / "report.md"))
 
 
 def test_the_page_about_faults(reader: Reads) -> None:

@@ -67,12 +67,12 @@ def test_requests_in_vain_are_observed() -> None:
     )
     assert messages(found) == [
         "configmaps default/b was written 10 times",
-        "3 watches of configmaps",
+        "2 further watches of configmaps of the namespace default",
         "2 lists of all configmaps, without limit or selector",
         "2 writes of configmaps default/a changed nothing",
-        "1 request failed on the server's side (5xx)",
-        "1 request met a conflict (409)",
-        "1 request were throttled (429)",
+        "1 request failed on the server's side (5xx): get configmaps",
+        "1 request had to come again later (429): create configmaps",
+        "1 request met a conflict (409): update configmaps",
     ]
 
 
@@ -174,3 +174,55 @@ def test_counting_takes_time_in_proportion_to_lines() -> None:
 
     seconds(100)
     assert seconds(8_000) < 16 * max(seconds(2_000), 0.005)
+
+
+def test_fights_over_a_field_are_told_with_the_field() -> None:
+    one = line("update", "deployments", apiGroup="apps", unchanged=False, changed=[".spec.replicas", ".status.x"])
+    other = {**one, "userAgent": "rival/v2", "changed": [".spec.replicas"]}
+    assert messages(report(one, other, one, other)) == [
+        "operator/v1, rival/v2 change spec.replicas of deployments.apps default/a in turns, 3 times"
+    ]
+    status = {**other, "changed": [".status.ready"]}
+    assert messages(report(one, status, one, status)) == []
+
+
+def test_informers_that_start_again_are_told() -> None:
+    begun = [line("list", initial=True), line("watch", id="w", open=True), line("watch", id="w")]
+    assert messages(report(*begun)) == []
+    assert report(*begun).count("watch") == 1
+    assert "1 further start of an informer of configmaps of the namespace default" in messages(report(*begun, *begun))
+    tally = Tally()
+    for _ in range(3):
+        tally.begin_server()
+        for each in begun:
+            tally.add(each)
+    assert Report(tally).observations == []
+
+
+def test_warnings_of_deprecated_versions_and_others() -> None:
+    old = "v1 ComponentStatus is deprecated in v1.19+"
+    found = report(line("list", warnings=[old]), line("list", warnings=[old]), line("create", warnings=["odd"]))
+    assert [(each.kind, each.message) for each in found.observations] == [
+        ("DeprecatedAPIs", f"2 answers with the warning: {old}"),
+        ("Warnings", "1 answer with the warning: odd"),
+    ]
+    with pytest.raises(OverBudget, match="3 warnings, at most 0"):
+        found.at_most(warnings=0)
+
+
+def test_writes_for_each_change_that_a_client_watches() -> None:
+    before = line("create", userAgent="kubectl/v1")
+    change = {**before, "name": "b"}
+    found = report(before, line("watch", id="w", open=True), change, *[line("update", unchanged=False)] * 2)
+    assert [found.changes(each) for each in found.clients if each.user_agent == "operator/v1"] == [1]
+    found.at_most(writes_per_change=2)
+    with pytest.raises(OverBudget, match=r"2 writes for each change that it watches, at most 1\.5"):
+        found.at_most(writes_per_change=1.5)
+
+
+def test_creating_by_an_apply_needs_the_right_to_create() -> None:
+    found = report(line("patch", code=201), line("patch", "widgets", apiGroup="x", subresource="status", code=200))
+    assert found.role()["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch"]},
+        {"apiGroups": ["x"], "resources": ["widgets/status"], "verbs": ["patch"]},
+    ]

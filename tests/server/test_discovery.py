@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
@@ -21,6 +22,8 @@ from steersman.server.config import Config
 from steersman.server.discovery import Discovery
 from steersman.server.server import Server
 from tests.unasked import unasked
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FACTS = json.loads(Path(__file__).with_name("recorded_discovery.json").read_bytes())
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -40,14 +43,14 @@ MORE_GROUPS = groups_of("all")
 MORE_VERSIONS = versions_of(MORE_GROUPS)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client() -> AsyncIterator[InProcessClient]:
     """A client of a server whose documents list every built-in resource that is served by default."""
     async for found in client_of_server(KUBE_API):
         yield found
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def whole_client() -> AsyncIterator[InProcessClient]:
     """A client of a server whose documents also list everything that --runtime-config can enable."""
     async for found in client_of_server(on_request.kube_api(lambda *_: True)):

@@ -33,6 +33,19 @@ async def test_the_compactor_keeps_what_is_newer_than_its_last_round(store: Stor
     assert refused.value.revision == 11
 
 
+async def test_the_compactor_leaves_history_that_is_compacted_further_already(store: Storage) -> None:
+    compactor = Compactor(store)
+    for number in range(5):
+        await store.create(f"/{number}", b"1")
+    await compactor.tick()
+    await store.create("/5", b"1")
+    await store.compact(store.revision)
+    await compactor.tick()
+    with pytest.raises(Compacted) as refused:
+        await store.get("/0", revision=6)
+    assert refused.value.revision == 7
+
+
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_an_open_store_expires_leases_and_compacts_by_itself(kind: str, tmp_path: Path) -> None:
     clock = Clock()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steersman.stress.point import read_plan
-from tests.stress.test_stress import found, stress
+from tests.stress.searches import found, stress
 
 
 @pytest.mark.slow

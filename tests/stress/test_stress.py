@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from steersman.stress.point import Kind, read_plan
+from tests.stress.searches import found, stress
 
-ROOT = Path(__file__).parents[2]
 OPERATOR = f"exec {sys.executable} -m tests.stress.copying_operator"
 TEST = f"exec {sys.executable} -m tests.stress.copying_test"
-
-
-def stress(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "steersman.cli", "stress", "--save", str(folder / "plans"), *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def found(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.mark.slow

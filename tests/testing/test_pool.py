@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from steersman.testing import Pool, ThreadedEnvironment, User
+from steersman.testing import pool as pools
 from steersman.testing.environment import Environment
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -97,7 +98,8 @@ def test_what_cannot_be_brought_back_is_ended(pool: Pool, monkeypatch: pytest.Mo
     assert broken.thread is None
 
 
-def test_few_are_kept(pool: Pool) -> None:
+def test_few_are_kept(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "MOST_KEPT", 4)
     used = []
     for number in range(5):
         with pool.borrowed(max_requests_inflight=100 + number) as environment:

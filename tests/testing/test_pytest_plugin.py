@@ -294,3 +294,51 @@ async def test_coroutines(number, steersman):
         "-n",
         "2",
     )
+
+
+@pytest.mark.slow
+def test_a_report_on_the_requests_to_all_servers_is_printed_at_the_end(tmp_path: Path) -> None:
+    test = """
+import pytest
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+@pytest.mark.parametrize("number", range(2))
+def test_writes(number, steersman, steersman_session):
+    for server in (steersman, steersman_session):
+        with server.client() as client:
+            client.json("POST", MAPS, {"metadata": {"name": f"a{number}"}})
+            client.json("PUT", f"{MAPS}/a{number}", {"metadata": {"name": f"a{number}"}})
+"""
+    for arguments in (["--steersman-report"], ["-o", "steersman_report=-"], ["--steersman-report=-", "-n2"]):
+        told = run(tmp_path, test, *arguments)
+        assert "requests to steersman's servers" in told
+        assert "(admin): 8 requests, 0 failed" in told
+        assert "2 writes of configmaps default/a0 changed nothing" in told
+    assert "no requests of clients" in run(tmp_path, test, "--steersman-report=my-operator")
+    assert "requests to" not in run(tmp_path, test)
+
+
+@pytest.mark.slow
+def test_several_clusters_are_empty_in_each_test(tmp_path: Path) -> None:
+    run(
+        tmp_path,
+        """
+import pytest
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.steersman(clusters=["hub", "spoke"])
+def test_named(number, steersman_clusters, steersman, tmp_path):
+    assert list(steersman_clusters) == ["hub", "spoke"]
+    assert len({each.url for each in (*steersman_clusters.values(), steersman)}) == 3
+    for each in steersman_clusters.values():
+        with each.client() as client:
+            assert client.json("GET", MAPS)[1]["items"] == []
+            assert client.json("POST", MAPS, {"metadata": {"name": "a"}})[0] == 201
+    assert "name: spoke" in steersman_clusters.write_kubeconfig(tmp_path / "k").read_text().replace('"', "")
+
+@pytest.mark.steersman(fresh=True)
+def test_unnamed(steersman_clusters):
+    assert list(steersman_clusters) == ["one", "two"]
+""",
+    )

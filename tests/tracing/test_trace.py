@@ -39,6 +39,7 @@ class Kept:
     least_seconds = 0.0
     wants_all = False
     reads_spans = False
+    reads_changes = False
 
     def __init__(self, *, wanting: bool = True) -> None:
         self.traces: list[Trace] = []
@@ -46,6 +47,9 @@ class Kept:
 
     def wants(self, trace: Trace) -> bool:
         return self._wanting
+
+    def opened(self, trace: Trace) -> None:
+        """Read nothing."""
 
     def ended(self, trace: Trace) -> None:
         self.traces.append(trace)

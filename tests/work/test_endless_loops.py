@@ -22,6 +22,7 @@ ALLOWED: Final = {
     "net/client/grpc.py _messages": "messages of a stream, until it ends by what is raised",
     "nodes/heartbeats.py run": "leases are spread evenly over the interval",
     "nodes/kubelets.py _evict_under_pressure": "rounds while nodes are under pressure, and none while they are not",
+    "nodes/kubelets.py _follow_disturbances": "changes of the disturbances of nodes, one after the other",
     "nodes/kubelets.py _resume_returned_nodes": "nodes that return, one after the other",
     "nodes/server/port_forward.py messages": "messages of a stream, until it ends by what is raised",
     "scheduler/scheduler.py _decide_heavy_pods": "pods of the scheduling queue, for a part of the time",

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -71,11 +71,20 @@ def in_parallel(command: Path, processes: int, program: Path, specs: Specs, repo
     ]
 
 
-def run(command: Sequence[str], folder: Path, programs: Path, report: Path, minutes: int) -> Run:
-    """Runs the tests of a package in its folder with these programs; its files are made beside the report."""
+def run(
+    command: Sequence[str],
+    folder: Path,
+    programs: Path,
+    report: Path,
+    minutes: int,
+    variables: Mapping[str, str] | None = None,
+) -> Run:
+    """Runs the tests of a package in its folder with these programs and environment variables; its files are made beside
+    the report.
+    """
     scratch, output = report.parent, report.parent / "output"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TEST_ASSET_")}
-    environment |= {"KUBEBUILDER_ASSETS": str(programs), "TMPDIR": str(scratch)}
+    environment |= {"KUBEBUILDER_ASSETS": str(programs), "TMPDIR": str(scratch), **(variables or {})}
     with output.open("wb") as said:
         process = subprocess.Popen(
             command,
@@ -136,7 +145,14 @@ def main() -> int:
     return told(found)
 
 
-def ran(source: Path, suite: str, processes: int, specs: Specs, sides: Sequence[Path]) -> list[Run]:
+def ran(
+    source: Path,
+    suite: str,
+    processes: int,
+    specs: Specs,
+    sides: Sequence[Path],
+    variables: Mapping[str, str] | None = None,
+) -> list[Run]:
     """Runs a package with each of the programs; none if it cannot be built."""
     program = built(source, suite)
     command = ginkgo(source) if processes > 1 else None
@@ -152,7 +168,7 @@ def ran(source: Path, suite: str, processes: int, specs: Specs, sides: Sequence[
                 if command is None
                 else in_parallel(command, processes, program, specs, report)
             )
-            runs.append(run(line, source / suite, programs, report, specs.minutes))
+            runs.append(run(line, source / suite, programs, report, specs.minutes, variables))
     return runs
 
 

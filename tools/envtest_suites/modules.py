@@ -39,6 +39,15 @@ MODULES: Final = (
     Module("controller-runtime", "sigs.k8s.io/controller-runtime", "v0.24.1"),
     Module("karpenter", "sigs.k8s.io/karpenter", "v1.13.0"),
     Module("kro", "github.com/kubernetes-sigs/kro", "v0.9.4", 6, ("test/integration/suites/core",)),
+    Module(
+        "external-secrets",
+        "github.com/external-secrets/external-secrets",
+        "v0.16.2",
+        packages=tuple(
+            f"pkg/controllers/{each}"
+            for each in ("clusterexternalsecret", "externalsecret", "pushsecret", "secretstore")
+        ),
+    ),
 )
 
 

@@ -148,20 +148,21 @@ def main() -> int:
 
 
 @contextmanager
-def running_scheduler(client: Client, program: Path) -> Iterator[None]:
-    """Run the real kube-scheduler on the server of a client until the end of the block."""
+def running_scheduler(client: Client, program: Path, *, share: int = 0) -> Iterator[None]:
+    """Run the real kube-scheduler on the server of a client until the end of the block.
+
+    It compares `share` percent of the nodes, 0 for its default.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = Path(folder) / "kubeconfig"
+        kubeconfig, configuration = Path(folder) / "kubeconfig", Path(folder) / "configuration"
         kubeconfig.write_text(json.dumps(_kubeconfig(client.found)))
+        configuration.write_text(json.dumps(_configuration(kubeconfig, share)))
         command = [
             str(program),
-            f"--kubeconfig={kubeconfig}",
+            f"--config={configuration}",
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
-            "--leader-elect=false",
             "--secure-port=0",
-            "--kube-api-qps=1000",
-            "--kube-api-burst=1000",
         ]
         with (Path(folder) / "log").open("w") as log:
             scheduler = subprocess.Popen(command, stderr=log)
@@ -171,6 +172,16 @@ def running_scheduler(client: Client, program: Path) -> Iterator[None]:
             finally:
                 scheduler.terminate()
                 scheduler.wait()
+
+
+def _configuration(kubeconfig: Path, share: int) -> Plain:
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 1000, "burst": 1000},
+        "leaderElection": {"leaderElect": False},
+        "percentageOfNodesToScore": share,
+    }
 
 
 def _go_through(reference: Reference, given: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from steersman.machinery.metrics import Registry
 from steersman.rest.objects import Objects, Reading
 
 if TYPE_CHECKING:  # a server without webhooks never imports their client
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.egress import Egress
     from steersman.net.client.own_server import ThisServer
     from steersman.webhooks.client_config import LocateService
@@ -44,6 +45,8 @@ class PluginDependencies(Struct, frozen=True, kw_only=True):
     policy_metrics: PolicyMetrics
     difference: Callable[[Any, Any], str]
     """Returns the text of the difference of two objects in upstream's internal form."""
+    faults: FaultSet | None = None
+    """Faults of calls of webhooks, if there are any."""
     not_ready_toleration: int = 300
     unreachable_toleration: int = 300
 

@@ -33,6 +33,9 @@ from steersman.endpoints.proxy.upgrade_aware import (
 )
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import text_response
+from steersman.faults.fault import Call
+from steersman.faults.fault_set import ANNOTATION, FaultSet
+from steersman.faults.faulty_sender import FaultyDialer
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import to_lower
 from steersman.net.body import EmptyBody
@@ -41,7 +44,7 @@ from steersman.net.client.dial import DialError, host_port
 from steersman.net.client.egress import Dial
 from steersman.net.client.http1 import UnaskedUpgrade
 from steersman.net.client.tls import HTTP2, Protocols
-from steersman.net.client.transport import Address, Nearby, Transport, bounded
+from steersman.net.client.transport import Address, Dialer, Nearby, Transport, bounded
 from steersman.net.message import BodyAborted, Response
 from steersman.tracing.trace import UNRECORDED, current_recorder, http_client_span, outgoing
 
@@ -87,6 +90,8 @@ class SharedSettings:
     """Resolves addresses that are in this process and not on the network."""
     leave: Dial | None = None
     """Dials connections to all other addresses; None for a direct connection."""
+    faults: FaultSet | None = None
+    """Faults of requests to backends, if there are any."""
 
 
 class Backend:
@@ -124,6 +129,16 @@ class Backend:
     def _tls(self, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         registration = self.registration
         return self._shared.identity.tls(registration.ca_bundle, insecure=registration.insecure, protocols=protocols)
+
+    def _sender(self, request: Request | None = None) -> Dialer:
+        """Return the sender of a request, of a client's one if that is given, with the fault that hits it."""
+        faults = self._shared.faults
+        fault = None if faults is None else faults.choose_for_call(Call("api_services", (self.registration.name,)))
+        if fault is None:
+            return self._transport
+        if request is not None and request.audit is not None:
+            request.audit.annotate(ANNOTATION, fault.name)
+        return FaultyDialer(fault, self._transport)
 
     async def address(self) -> HostPort:
         """Return host and port of the backend. Raises NoRoute."""
@@ -186,7 +201,8 @@ class Backend:
             if passed := outgoing():
                 names = {name for name, _ in passed}
                 headers = [*(each for each in headers if to_lower(each[0]) not in names), *passed]
-            sending = self._transport.send(Address(*address), request.method, target, headers, pieces, chunked=chunked)
+            sender = self._sender(request)
+            sending = sender.send(Address(*address), request.method, target, headers, pieces, chunked=chunked)
             answer = await self._begun(request, sending)
             if opened is not None and isinstance(answer, Answer):
                 opened.set("network.protocol.version", answer.version)
@@ -222,7 +238,7 @@ class Backend:
             port=address[1],
             path=request.info.path,
             query=_query(request),
-            transport=self._transport,
+            transport=self._sender(request),
         )
         connection, answer = await connect_upgraded(location, request.method, headers)
         return taken_over(connection, answer)
@@ -240,7 +256,7 @@ class Backend:
         fields = [("Host", host_port(*address)), ("User-Agent", "Go-http-client/1.1"), *headers, *identity_fields(user)]
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._transport.send(Address(*address), "GET", path, fields)
+                answer = await self._sender().send(Address(*address), "GET", path, fields)
                 status, status_and_headers = answer.status, dict(reversed(answer.headers))
                 return Fetched(status, status_and_headers, await bounded(answer, limit, seconds))
         except TimeoutError:
@@ -253,7 +269,7 @@ class Backend:
         fields = [("Host", host_port(*address)), ("User-Agent", "Go-http-client/1.1"), *identity_fields(user)]
         answer: Answer | None = None
         try:
-            answer = await self._transport.send(Address(*address), "GET", path, fields)
+            answer = await self._sender().send(Address(*address), "GET", path, fields)
             return answer.status
         except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
             raise Unreachable(str(error)) from None

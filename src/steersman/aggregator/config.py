@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:  # a server without aggregated servers never connects
+    from steersman.faults.fault_set import FaultSet
     from steersman.net.client.egress import Dial
 
 
@@ -19,3 +20,5 @@ class AggregatorConfig(Struct, frozen=True, kw_only=True):
     aggregator_reject_forwarding_redirect: bool = True
     leave: Dial | None = None
     """Dials connections to servers; None for a direct connection."""
+    faults: FaultSet | None = None
+    """Faults of requests to servers, if there are any."""

@@ -49,6 +49,7 @@ class Servers:
             config.aggregator_reject_forwarding_redirect,
             nearby,
             config.leave,
+            config.faults,
         )
         services = objects("apiregistration.k8s.io", "apiservices")
         self._availability = Availability(services, self._backends.get, resolver, metrics)

@@ -23,6 +23,8 @@ from steersman.apiextensions.conversion_review import (
     review_of,
 )
 from steersman.apiextensions.local_conversion import LocalConversion
+from steersman.faults.fault import Call
+from steersman.faults.faulty_sender import FaultySender
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.errors.status import StatusError
@@ -33,7 +35,7 @@ from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
 from steersman.rest.conversion import Conversion, NotConverted
 from steersman.tracing.trace import COMPONENT, StepKind, Value, add_event, branch
-from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
+from steersman.webhooks.client import TIMEOUT, Through, WebhookClient, WebhookError
 from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 from steersman.webhooks.reviews import is_large_review
@@ -161,7 +163,8 @@ class WebhookConversion(Conversion):
         """Return the answer to a review. Raises ReviewError."""
         try:
             async with asyncio.timeout(2 * TIMEOUT):  # the webhook may request a retry itself
-                return await (await self._get_client()).post(review)
+                client = await self._get_client()
+                return await client.post(review, through=self._through())
         except (WebhookError, KubeconfigError) as error:
             log.warning(self._name, "the conversion webhook of %s cannot be called: %s", self._name, error)
             raise ReviewError(f" failed: {error}", CALL) from None
@@ -171,6 +174,12 @@ class WebhookConversion(Conversion):
         except TimeoutError:
             log.warning(self._name, "the conversion webhook of %s takes too long", self._name)
             raise ReviewError(" failed: context deadline exceeded", CALL) from None
+
+    def _through(self) -> Through | None:
+        """Return the sender of a call that a fault hits, None for the usual one."""
+        faults = self._services.faults
+        fault = None if faults is None else faults.choose_for_call(Call("conversions", (self._name,)))
+        return None if fault is None else partial(FaultySender, fault)
 
     async def _get_client(self) -> WebhookClient:
         """Return the client, which is made on first use in a worker thread, as loading certificates is slow."""

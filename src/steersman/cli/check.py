@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from steersman.cli.serve import fail
 from steersman.cli.terminal_text import coloured, printable
+from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.cli.up.screen import GREEN, RED, YELLOW
 
 if TYPE_CHECKING:
@@ -84,7 +86,10 @@ def check(
         click.echo(f"steersman: {printable(error, _LONGEST)}", err=True)
         sys.exit(_BAD_INPUT)
     settings = Settings(namespace, UserInfo(user, groups=groups) if user else None, ignored)
-    report = asyncio.run(judge(documents, before, settings))
+    try:
+        report = asyncio.run(cancelled_by_sigterm(judge(documents, before, settings)))
+    except Terminated:
+        fail("terminated")
     report.findings[:0] = [each for each in (*malformed, *unreadable) if each.rule not in ignored]
     _print(report, output)
     if report.count(Level.ERROR) or (fail_on == "warning" and report.findings):

@@ -56,7 +56,8 @@ def resume(context: click.Context, /, **target: Any) -> None:
 def advance(context: click.Context, /, duration: str, **target: Any) -> None:
     """Move the time by DURATION (30s, 2h, 24h).
 
-    Everything that falls due in it happens, each at its time.
+    Everything that falls due in it happens, each at its time. A leap that takes ten minutes ends then: give the command
+    again for the rest.
     """
     try:
         parse_duration(duration)
@@ -95,4 +96,5 @@ def line_of(state: ClockState) -> str:
     """Return a line about the clock."""
     ahead = f"{in_hours(round(abs(state.ahead_seconds)))} {'behind' if state.ahead_seconds < 0 else 'ahead'}"
     moving = f", {in_hours(state.advancing_seconds)} of a leap to come" if state.advancing_seconds else ""
-    return f"{state.time}, {ahead}, {f'speed {state.speed:g}' if state.speed else 'stopped'}{moving}"
+    missed = f", the last leap ended {in_hours(state.missed_seconds)} too early" if state.missed_seconds else ""
+    return f"{state.time}, {ahead}, {f'speed {state.speed:g}' if state.speed else 'stopped'}{moving}{missed}"

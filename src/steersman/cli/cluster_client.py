@@ -13,6 +13,7 @@ from steersman.cli.merged_context import files_of_kubectl, own_file
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
 from steersman.cli.serve import fail
 from steersman.cli.terminal_text import printable
+from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.cli.up.process_file import running
 from steersman.controlplane.data_files import check_files
 
@@ -93,9 +94,11 @@ def run_with_client(target: Target, work: Callable[[Client], Coroutine[Any, Any,
             await client.aclose()
 
     try:
-        return asyncio.run(run())
+        return asyncio.run(cancelled_by_sigterm(run()))
     except (OSError, StatusError, Unreachable) as error:
         fail(printable(error))
+    except Terminated:
+        fail("terminated")
 
 
 def endpoint_of(target: Target) -> Endpoint:

@@ -16,6 +16,7 @@ from steersman.cli.numbers import FiniteRange
 from steersman.cli.paths import AbsolutePath, OutputFile
 from steersman.cli.serve import allow_many_files, fail, ready_line
 from steersman.cli.terminal_text import printable
+from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.work.no_collections import no_collections
 
 if TYPE_CHECKING:
@@ -77,11 +78,15 @@ def replay(file: Path, speed: float, until: str | None, nodes: int, output: Path
             )
             allow_many_files()
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                played, seconds = runner.run(_replay(options, recorded, speed, end, nodes, output))
+                played, seconds = runner.run(
+                    cancelled_by_sigterm(_replay(options, recorded, speed, end, nodes, output))
+                )
         except (ConfigurationError, DumpError, OptionsError, OSError) as error:
             fail(printable(error))
         except KeyboardInterrupt:
             fail("interrupted")
+        except Terminated:
+            fail("terminated")
     actions = ", ".join(f"{count} {verb}" for verb, count in played.actions.items())
     ratio = played.seconds / seconds if seconds else 0.0
     click.echo(

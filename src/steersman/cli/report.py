@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -22,10 +25,12 @@ if TYPE_CHECKING:
     from steersman.report.report import Report
     from steersman.report.tally import ClientCounts, Tally
 
-_STREAM: Final = "/debug/requests?watch=true"
+_STREAM: Final = "/debug/requests?watch=true&detail=true"
 _KEPT: Final = "/debug/requests"
 _MOST_ROWS: Final = 15
 """Rows of requests that are shown for each client."""
+_MOST_OBSERVATIONS: Final = 100
+"""Observations that are shown."""
 _LAST: Final = 0.5
 """Seconds after the end of a command in which its last requests are told."""
 
@@ -36,6 +41,12 @@ _LAST: Final = 0.5
     "--user-agent", default="", show_default=False, metavar="string", help="clients with this in their user agent"
 )
 @click.option("--recent", is_flag=True, help="report on the requests that are kept, and end")
+@click.option(
+    "--tests", is_flag=True, help="report on the servers that COMMAND starts, of envtest and of pytest's fixtures"
+)
+@click.option(
+    "--read", type=AbsolutePath(), metavar="path", help="report on the requests in a folder that STEERSMAN_REPORT named"
+)
 @click.option("--role", type=AbsolutePath(), metavar="path", help="file with a role: what it grants that was not used")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "role"]), default="text", help="form of the output")
 @cluster_options
@@ -43,6 +54,8 @@ def report(
     command: tuple[str, ...],
     user_agent: str,
     recent: bool,
+    tests: bool,
+    read: Path | None,
     role: Path | None,
     output: str,
     kubeconfig: Path | None,
@@ -52,24 +65,34 @@ def report(
     """Report on the requests of a server's clients until it is interrupted, or while COMMAND runs.
 
     For each client: requests by verb and resource, writes that changed nothing, objects that are written again and
-    again or by several in turns, lists without limit, restarted watches, conflicts and errors; and with `-o role` the
-    least ClusterRole for what was requested.
+    again, fields that several change in turns, lists without limit, informers that start again, conflicts, warnings and
+    errors; and with `-o role` the least ClusterRole for what was requested.
     """
     from steersman.report.report import Report
     from steersman.report.tally import Tally
 
+    if sum((recent, tests, read is not None)) > 1:
+        raise click.UsageError("--recent, --tests and --read exclude each other")
+    if tests and not command:
+        raise click.UsageError("--tests needs a COMMAND, which starts the servers")
     tally = Tally()
     rules = None if role is None else _rules(role)
     target = Target(kubeconfig, context, data_dir)
     status = 0
     with suppress(KeyboardInterrupt):
-        if recent:
+        if tests:
+            status, tally = _of_tests(command)
+        elif read is not None:
+            tally = _recorded(read)
+        elif recent:
             run_with_client(target, lambda client: _count_kept(client, tally))
         else:
             status = run_with_client(target, lambda client: _count(client, tally, command)) or 0
     found = Report(tally, user_agent)
     if output == "json":
-        click.echo(json.dumps(_plain(found), indent=2))
+        from steersman.report.document import document
+
+        click.echo(json.dumps(document(found), indent=2))
     elif output == "role":
         from steersman.machinery.codec.yaml import from_json
 
@@ -82,16 +105,37 @@ def report(
 
 def _rules(path: Path) -> list[Any]:
     """Return the rules of the roles in a file."""
-    from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
+    from steersman.cli.role_files import RoleFileError, rules_of
 
     try:
-        documents = read_documents(path)
-    except YAMLFileError as error:
+        return rules_of(path)
+    except RoleFileError as error:
         fail(printable(error))
-    roles = [each for each in documents if isinstance(each, dict) and each.get("kind") in ("Role", "ClusterRole")]
-    if not roles:
-        fail(f"{path}: no Role and no ClusterRole in it")
-    return [rule for each in roles for rule in each.get("rules") or ()]
+
+
+def _of_tests(command: tuple[str, ...]) -> tuple[int, Tally]:
+    """Run a command whose tests start servers. Return its exit code, and the requests of all of these servers."""
+    from steersman.report.recording import SUFFIX, VARIABLE
+
+    with TemporaryDirectory(prefix="steersman-report-") as folder:
+        try:
+            status = subprocess.run(command, env={**os.environ, VARIABLE: folder}, check=False).returncode
+        except OSError as error:
+            fail(f"{command[0]}: {error.strerror or error}")
+        if not any(Path(folder).glob(f"*{SUFFIX}")):
+            fail("COMMAND has started no server of `steersman envtest` or of pytest's fixtures")
+        return status, _recorded(Path(folder))
+
+
+def _recorded(path: Path) -> Tally:
+    from steersman.report.recording import RecordingError, recorded_requests
+
+    try:
+        return recorded_requests(path)
+    except RecordingError as error:
+        fail(printable(error))
+    except OSError as error:
+        fail(f"{path}: {error.strerror or error}")
 
 
 async def _count_kept(client: Client, tally: Tally) -> None:
@@ -129,65 +173,35 @@ async def _count_lines(lines: AsyncIterator[Any], tally: Tally) -> None:
         tally.add(checked_request(line))
 
 
-def _plain(found: Report) -> dict[str, Any]:
-    """Return a report as plain data."""
-    return {
-        "clients": [_plain_client(each) for each in found.clients],
-        "observations": [
-            {"kind": each.kind, "client": each.client, "count": each.count, "message": each.message}
-            for each in found.observations
-        ],
-        "dropped": found.dropped,
-        "role": found.role(),
-    }
-
-
-def _plain_client(client: ClientCounts) -> dict[str, Any]:
-    return {
-        "userAgent": client.user_agent,
-        "user": client.user,
-        "requests": client.total,
-        "byTarget": [
-            {
-                "apiGroup": group,
-                "resource": resource,
-                "verb": verb,
-                "count": count,
-                "failed": client.failed[group, resource, verb],
-            }
-            for (group, resource, verb), count in client.requests.most_common()
-        ],
-        "codes": {str(code): count for code, count in sorted(client.codes.items())},
-    }
-
-
 def _lines(found: Report, rules: list[Any] | None, *, recent: bool) -> Iterator[str]:
     if not found.clients:
         kept = "; they are kept while somebody reads them, and for a minute after" if recent else ""
         yield f"no requests of clients{kept}"
     for client in found.clients:
-        yield from _client_lines(client)
+        yield from _client_lines(found, client)
     observed = found.observations
     if observed:
         yield "worth a look"
-        for each in observed:
+        for each in observed[:_MOST_OBSERVATIONS]:
             yield f"  {printable(each.client or '-')}: {printable(each.message)}"
+        if len(observed) > _MOST_OBSERVATIONS:
+            yield f"  and {len(observed) - _MOST_OBSERVATIONS} more (-o json)"
     if rules is not None:
-        from steersman.report.roles import unused_rights
-
-        unused = unused_rights(rules, {target for each in found.clients for target in each.allowed})
+        unused = found.unused(rules)
         yield f"granted, and not used: {printable(', '.join(unused) or 'nothing')}"
     if found.dropped:
         yield f"{found.dropped} requests were not told, as there were too many at once"
 
 
-def _client_lines(client: ClientCounts) -> Iterator[str]:
+def _client_lines(found: Report, client: ClientCounts) -> Iterator[str]:
     from steersman.cli.placement_tables import table
     from steersman.machinery.identity.schema import GroupResource
 
     failed = sum(client.failed.values())
     name = f"{printable(client.user_agent or '-')} ({printable(client.user or 'anonymous')})"
     yield f"{name}: {client.total} request{'' if client.total == 1 else 's'}, {failed} failed"
+    if client.has_watched:
+        yield f"  {client.write_count} writes, for {found.changes(client)} changes by others to what it watches"
     rows = []
     for (group, resource, verb), count in client.requests.most_common(_MOST_ROWS):
         full = str(GroupResource(group, resource))

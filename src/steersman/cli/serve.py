@@ -153,6 +153,10 @@ def _control_plane(options: Options) -> Service:
         from steersman.controlplane.workers.owner import Owner  # which most servers never need
 
         return Owner(options)
+    if options.faults:
+        from steersman.cluster.fault_objects.server import FaultyServer
+
+        return FaultyServer(options)
     from steersman.controlplane.control_plane import ControlPlane
 
     return ControlPlane(options, owns_process=True)

@@ -23,7 +23,8 @@ from steersman.server.version import SHOWN_VERSION
 def serve(flags: tuple[str, ...]) -> None:
     """Serve the Kubernetes API.
 
-    Flags have kube-apiserver's names, plus --data-dir, --storage, --controllers and --debug-loop-watchdog.
+    Flags have kube-apiserver's names, plus --data-dir, --storage, --controllers, --faults and
+    --debug-loop-watchdog.
 
     Defaults are kube-apiserver's if it has usable ones for a stand-alone server; RBAC is on. When the server is ready
     it prints one line with its URL and the administrator's kubeconfig.

@@ -27,7 +27,7 @@ _FOUND: Final = 1
 _BROKEN: Final = 2
 _LONGEST: Final = 2_000
 _SPACES: Final = re.compile("( +)")
-_BETWEEN: Final = 10.0
+_BETWEEN: Final = 60.0
 """Seconds between two lines of progress where lines cannot be redrawn."""
 
 

@@ -31,6 +31,8 @@ _TICK: Final = 0.02
 """Real seconds between two steps of a faster clock."""
 _LONGEST_TICK: Final = 0.25
 """Real seconds that a step makes up for at most: on a busy machine the clock is slower rather than rough."""
+LONGEST_LEAP: Final = 600.0
+"""Real seconds after which a leap ends before its time, as stages may make objects for ever."""
 _CATCH_UPS: Final = 2
 """Steps after a leap for the real time that passes during it."""
 _RESERVE: Final = 5.0
@@ -50,6 +52,8 @@ class ClockState(msgspec.Struct, rename="camel"):
     """Simulated seconds in a real one; 0 while it stands still."""
     advancing_seconds: float
     """Seconds of a leap that are still to come."""
+    missed_seconds: float = 0.0
+    """Seconds by which the last leap ended too early, as it took too long."""
 
 
 class OutOfRange(ValueError):
@@ -96,13 +100,17 @@ class ClusterClock(SteppedTime[_Timer]):
     """
 
     def __init__(
-        self, settle: Callable[[], Awaitable[object]], record: Callable[[float], None] = lambda ahead: None
+        self,
+        settle: Callable[[], Awaitable[object]],
+        record: Callable[[float], None] = lambda ahead: None,
+        *,
+        longest_leap: float = LONGEST_LEAP,
     ) -> None:
         """Create a clock.
 
         `settle` waits until the cluster has reacted to a step, for a limited time. `record` keeps the seconds that the
         clock is ahead, for the next start; it is called in a thread, with the time that the clock will soon have, so
-        that time never goes back.
+        that time never goes back. A leap ends after `longest_leap` real seconds.
         """
         super().__init__()
         self._settle = settle
@@ -115,6 +123,10 @@ class ClusterClock(SteppedTime[_Timer]):
         self._speed = 1.0
         self._target: float | None = None
         """Time at which a leap ends."""
+        self._longest_leap = longest_leap
+        self._leap_ends = inf
+        """Time of the event loop at which the leap ends that is in progress."""
+        self._missed = 0.0
         self._is_interrupted = False
         self._armed: tuple[float, asyncio.TimerHandle] | None = None
         self._cancelled = 0
@@ -207,25 +219,35 @@ class ClusterClock(SteppedTime[_Timer]):
     def state(self) -> ClockState:
         """The state of the clock."""
         left = 0.0 if self._target is None else max(0.0, self._target - self.time())
-        return ClockState(times.now(), round(self.ahead, 3), self._speed, round(left, 3))
+        return ClockState(times.now(), round(self.ahead, 3), self._speed, round(left, 3), round(self._missed, 3))
 
     def set_speed(self, speed: float) -> None:
         """Run at so many simulated seconds in a real one; 0 stops the clock. Ends a leap. Raises OutOfRange."""
-        if not 0 <= speed <= FASTEST:
-            raise OutOfRange(f"speed {speed:g}: from 0 to {FASTEST:g}")
-        self._speed, self._target = speed, None
-        self._drive()
+        self.change(speed, None)
 
     def advance(self, seconds: float) -> None:
         """Begin to move the clock forward, by as much more if it is being moved. Raises OutOfRange."""
-        if seconds < 0:
-            raise OutOfRange("the time of a cluster cannot go back")
-        if seconds > FURTHEST or self.ahead + self.state.advancing_seconds + seconds > FURTHEST:
-            most = int(FURTHEST // 86400)
-            raise OutOfRange(f"the clock can be at most {most} days ahead of the real time, as certificates are")
-        self._calm_since = self.time()
-        self._target = (self.time() if self._target is None else self._target) + seconds
-        self._drive()
+        self.change(None, seconds)
+
+    def change(self, speed: float | None, seconds: float | None) -> None:
+        """Set the speed, which ends a leap, then begin a leap of so many seconds. None changes nothing.
+
+        Raises OutOfRange, without a change.
+        """
+        if speed is not None and not 0 <= speed <= FASTEST:
+            raise OutOfRange(f"speed {speed:g}: from 0 to {FASTEST:g}")
+        target = self._target if speed is None else None
+        if seconds is not None:
+            left = 0.0 if target is None else max(0.0, target - self.time())
+            _check_leap(seconds, self.ahead + left)
+            target = (self.time() if target is None else target) + seconds
+            self._calm_since = self.time()
+        if speed is not None:
+            self._speed = speed
+        self._target = target
+        if speed is not None or seconds is not None:
+            self._missed = 0.0
+            self._drive()
 
     # Steps
 
@@ -270,12 +292,16 @@ class ClusterClock(SteppedTime[_Timer]):
     async def _leap(self, target: float) -> None:
         """Move the clock to `target`, and while it is not stopped by the real time that this has taken, too."""
         began = self._loop.time()
+        self._leap_ends = began + self._longest_leap
         await self.step_to(target)
         for _ in range(_CATCH_UPS if self._speed else 0):
-            if self._target == target:
+            if self._target == target and self._loop.time() < self._leap_ends:
                 await self.step_to(target + self._loop.time() - began)
+        self._leap_ends = inf
         if self._target == target:
-            self._target = None
+            self._missed, self._target = max(target - self.time(), 0.0), None
+            if self._missed:
+                logger.warning("a leap took too long, and has ended %.0f s too early", self._missed)
 
     async def _keep(self, ahead: float) -> None:
         self._recorded = self._loop.time()
@@ -286,7 +312,7 @@ class ClusterClock(SteppedTime[_Timer]):
         await self._settle()
 
     def _goes_on(self) -> bool:
-        return not self._is_interrupted
+        return not self._is_interrupted and self._loop.time() < self._leap_ends
 
     def _shift(self, seconds: float) -> None:
         assert self._stands_at is not None
@@ -324,3 +350,12 @@ class ClusterClock(SteppedTime[_Timer]):
         self._due = [each for each in self._due if each.timer.real is None]
         self._other = [each for each in self._other if each.timer.real is None]
         self._drop_cancelled()
+
+
+def _check_leap(seconds: float, ahead: float) -> None:
+    """Raise OutOfRange for a leap of so many seconds by a clock that will be so far ahead of the real time."""
+    if seconds < 0:
+        raise OutOfRange("the time of a cluster cannot go back")
+    if ahead + seconds > FURTHEST:
+        most = int(FURTHEST // 86400)
+        raise OutOfRange(f"the clock can be at most {most} days ahead of the real time, as certificates are")

@@ -60,7 +60,4 @@ async def _answer(clock: ClusterClock, request: Request) -> Response:
 def _change(clock: ClusterClock, change: ClockChange) -> None:
     """Change the clock. Raises DurationError, OutOfRange, without a change."""
     seconds = None if change.advance is None else parse_duration(change.advance) / _NANO
-    if change.speed is not None:
-        clock.set_speed(change.speed)
-    if seconds is not None:
-        clock.advance(seconds)
+    clock.change(change.speed, seconds)

@@ -15,7 +15,7 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.indexes import RUNNING_BY_CONTROLLER, running_by_controller
 from steersman.client.informer import Informers
 from steersman.client.resources import PODS
-from steersman.cluster.clock import ClusterClock
+from steersman.cluster.clock import ClusterClock, OutOfRange
 from steersman.cluster.clock_file import ClockFile
 from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
@@ -104,7 +104,7 @@ class Cluster:
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
         self._controllers = selected(other_entries(given))
-        if faults is None and self._configuration.faults:
+        if faults is None and options.faults:
             faults = FaultSet()
         self._faults = faults
         self.plane = ControlPlane(
@@ -147,6 +147,8 @@ class Cluster:
         if self._clock is not None:
             self._clock.start(0.0 if self._clock_file is None else self._clock_file.read())
             self._running.push_async_callback(self._clock.stop)
+            if self._faults is not None:
+                self._faults.advance_clock = partial(_leap, self._clock)
         try:
             address = await self.plane.start()
         except CannotOpen as error:
@@ -181,7 +183,7 @@ class Cluster:
             await self._create_pools()
         if self._configuration.kwok:
             await self._install_kwok()
-        if self._faults is not None and self._configuration.faults:
+        if self._faults is not None and self.plane.options.faults:
             await self._install_faults(self._faults)
         await self._start_components()
         if self._configuration.schedules:
@@ -230,15 +232,11 @@ class Cluster:
         self._has_kwok = True
 
     async def _install_faults(self, faults: FaultSet) -> None:
-        """Install the definition of Faults. What users have stored may prevent them, but not the start."""
-        from steersman.cluster.fault_objects.definition import definition
+        """Install the definition of Faults, unless stored objects prevent it."""
+        from steersman.cluster.fault_objects.definition import install_faults
 
-        try:
-            await install_definitions(self.client(_ADMIN, "steersman"), [definition()])
-        except (StatusError, NotServed) as error:
-            logger.error("there are no Faults: %s", error)
-            return
-        self._fault_objects = faults
+        if await install_faults(self.client(_ADMIN, "steersman")):
+            self._fault_objects = faults
 
     async def _start_components(self) -> None:
         controllers = self._controllers
@@ -256,6 +254,7 @@ class Cluster:
             kwok=self._configuration if self._has_kwok else None,
             devices=self._configuration.devices,
             faults=self._fault_objects,
+            disturbances=self._faults,
         )
         try:
             with bound(self.plane.account(_COMPONENTS_USER)):
@@ -368,6 +367,14 @@ class Cluster:
 
 def _not_recorded(ahead: float) -> None:
     """Do nothing with the time of a cluster that keeps nothing."""
+
+
+def _leap(clock: ClusterClock, seconds: float) -> None:
+    """Begin a leap of the clock, as a fault has it."""
+    try:
+        clock.advance(seconds)
+    except OutOfRange as error:
+        logger.warning("a fault does not move the clock: %s", error)
 
 
 def _stages(configuration: Configuration) -> Stages | None:

@@ -13,6 +13,7 @@ from steersman.cluster.configuration import Configuration
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.nodes.devices.slices import DeviceSets
+from steersman.nodes.disturbances import Disturbances
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.kwok.pod_objects import PodObjects
 from steersman.nodes.kwok.usage import KwokUsage
@@ -33,7 +34,6 @@ MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
 _NODE_POOLS: Final = UserInfo("steersman:nodepools", groups=("system:masters",))
 _NODE_POOLS_MANAGER: Final = "nodepool-controller"
-_FAULTS: Final = UserInfo("steersman:faults", groups=("system:masters",))
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -52,6 +52,7 @@ class Clients(Protocol):
 class Components:
     """Controllers, nodes, with `schedules` the scheduler, with `pools` the controller of NodePools, with `kwok`, the
     configuration of the cluster, the followers of kwok's objects, with `faults` the controller of Fault objects.
+    `disturbances` are those of kubelets.
 
     `await start()`, then `await stop()`.
     """
@@ -70,6 +71,7 @@ class Components:
         kwok: Configuration | None = None,
         devices: DeviceSets | None = None,
         faults: FaultSet | None = None,
+        disturbances: Disturbances | None = None,
     ) -> None:
         manager = ControllerManager(
             clients.client(UserInfo(f"system:{MANAGER}"), MANAGER), clients.client_of_account, settings, controllers
@@ -87,7 +89,9 @@ class Components:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
-        self._kubelets = Kubelets(client, manager.informers, manager.events, nodes, servers, players, account, devices)
+        self._kubelets = Kubelets(
+            client, manager.informers, manager.events, nodes, servers, players, account, devices, disturbances
+        )
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
         self._stage_objects: StageObjects | None = None
         self._usages = servers.containers.usages
@@ -97,7 +101,7 @@ class Components:
             self._kwok_usage = KwokUsage(client, manager.informers.for_resource(NODES))
             servers.containers.objects = PodObjects(client, kwok.log_files)
         self._faults = faults
-        self._faults_client = clients.client(_FAULTS, "fault-controller") if faults is not None else None
+        self._clients = clients
         self._fault_controller: FaultController | None = None
         self._settings = settings
         self._pool_controller: NodePoolController | None = None
@@ -146,12 +150,13 @@ class Components:
 
     def start_faults(self) -> None:
         """Start the controller of Faults: last, as stored ones would keep the cluster from starting."""
-        faults, client = self._faults, self._faults_client
-        if faults is None or client is None:
+        faults = self._faults
+        if faults is None:
             return
-        from steersman.cluster.fault_objects.controller import FaultController
+        from steersman.cluster.fault_objects.controller import USER, FaultController
 
         manager = self._manager
+        client = self._clients.client(USER, FaultController.component)
         recorder = manager.events.recorder(FaultController.component)
         dependencies = ControllerDependencies(client, manager.informers, manager.monitors, recorder, self._settings)
         self._fault_controller = controller = FaultController(dependencies, faults)

@@ -93,8 +93,6 @@ class Configuration:
     """True if groups of nodes are NodePool objects, which users may also make."""
     kwok: bool = False
     """True if the cluster has kwok's kinds, such as Stage."""
-    faults: bool = False
-    """True if users may make Fault objects."""
     serve_local: bool = False
     """True if annotations may forward ports of pods to addresses that this machine can reach."""
     missing_images: tuple[str, ...] = ()

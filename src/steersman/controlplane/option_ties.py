@@ -37,6 +37,10 @@ def check_ties(options: Options) -> None:
             "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation "
             "will not work"
         )
+    if options.faults and options.workers > 1:
+        raise OptionsError(
+            "--faults needs --workers=1: Faults count requests, which several processes cannot do together"
+        )
 
 
 def check_families(options: Options, ranges: tuple[IPv4Network | IPv6Network, ...], advertised: str) -> None:

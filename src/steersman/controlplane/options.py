@@ -280,6 +280,10 @@ class Options(AuditOptions):
     debug_loop_watchdog: float = DEBUGGING(
         0.0, read.seconds, "log stalls of the event loop longer than this, 0s for never", is_own=True
     )
+    faults: bool = DEBUGGING(
+        False, read.boolean, "serve Faults: errors, delays and lost answers on demand", is_own=True
+    )
+    """True if users may make Fault objects."""
 
     def __post_init__(self) -> None:
         """Raises OptionsError for an unknown value of an option with a fixed set of values."""

@@ -6,6 +6,7 @@ the request, its body or its object alive.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 _TOLD: Final = frozenset({"create", "update", "patch", "delete"})
 """Verbs of writes to one object."""
+_READS: Final = frozenset({"list", "watch"})
+"""Verbs of reads of many objects."""
+_MOST_WARNINGS: Final = 5
+"""Warnings of an answer that are told."""
 _APPLY: Final = "application/apply-patch+yaml"
 _MANY: Final = 4 * MAX_TEXT
 """Characters of a client's texts from which they are cut at once, so that the kept traces stay small."""
@@ -58,6 +63,8 @@ class Details(Struct, gc=False):
     watchers: int = 0
     is_limited: bool = False
     applies: bool = False
+    is_initial: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 class AnsweredRequest(Struct, gc=False):
@@ -116,6 +123,12 @@ class AnsweredRequest(Struct, gc=False):
             members["limited"] = self.details.is_limited
         elif verb in _TOLD:
             members["unchanged"] = trace.is_unchanged
+            if trace.changed is not None:
+                members["changed"] = trace.changed
+        if self.details.is_initial:
+            members["initial"] = True
+        if self.details.warnings:
+            members["warnings"] = list(self.details.warnings)
         return members
 
     def span_facts(self, trace: Trace) -> dict[str, Any]:
@@ -171,6 +184,7 @@ def answered(request: Request, code: int, size: int | None, reads_spans: bool) -
     except AttributeError:
         pass  # the path was unintelligible, or the request not authenticated
     http, flow = request.http, request.flow
+    needs_details = reads_spans or request.watchers or request.warnings or action.verb in _READS
     path, uid, agent = request.path, request.audit_id, request.headers.get("user-agent", "")
     if len(path) + len(uid) + len(agent) > _MANY:
         path, uid, agent = str(cut(path)), str(cut(uid)), str(cut(agent))
@@ -188,15 +202,17 @@ def answered(request: Request, code: int, size: int | None, reads_spans: bool) -
         flow,
         None if flow is None else request.ticket,
         request.verdict,
-        _details(request, action, reads_spans) if reads_spans or request.watchers or action.verb == "list" else _NONE,
+        _details(request, action, reads_spans) if needs_details else _NONE,
     )
 
 
 def _details(request: Request, action: Action, reads_spans: bool) -> Details:
     verb, watchers = action.verb, request.watchers
     limited = verb == "list" and bool(request.http.query) and _is_limited(request)
+    initial = verb in _READS and _is_initial(request, verb)
+    warnings = tuple(str(cut(each)) for each in islice(dict.fromkeys(request.warnings), _MOST_WARNINGS))
     if not reads_spans:
-        return Details(watchers=watchers, is_limited=limited)
+        return Details(watchers=watchers, is_limited=limited, is_initial=initial, warnings=warnings)
     http, headers = request.http, request.headers
     return Details(
         str(cut(headers.get("accept", ""))),
@@ -206,9 +222,19 @@ def _details(request: Request, action: Action, reads_spans: bool) -> Details:
         watchers,
         limited,
         verb == "patch" and headers.get("content-type", "").partition(";")[0] == _APPLY,
+        initial,
+        warnings,
     )
 
 
 def _is_limited(request: Request) -> bool:
     """Return True for a list with a limit or a selector."""
     return any(request.parameter(name) not in (None, "", "0") for name in ("limit", "labelSelector", "fieldSelector"))
+
+
+def _is_initial(request: Request, verb: str) -> bool:
+    """Return True for a list or watch that begins with all objects from the cache, as informers do when they start."""
+    version = request.parameter("resourceVersion") or ""
+    if verb == "list":
+        return version == "0" and not request.parameter("continue")
+    return version in ("", "0") or request.parameter("sendInitialEvents") == "true"

@@ -54,12 +54,14 @@ class Request:
     - `trace` and its `entered` are only set for a request that is traced.
     - `newest` is the newest revision committed when the request arrived, which this process has processed; 0 if
       unknown.
+    - `as_of` is the revision at which a get or list is answered, 0 for the present or the requested one.
     """
 
     __slots__ = (
         "_threads",
         "account",
         "action",
+        "as_of",
         "audit",
         "audit_id",
         "authentication_seconds",
@@ -117,6 +119,7 @@ class Request:
         self.refused = False
         self.verdict: Verdict | None = None
         self.newest = 0
+        self.as_of = 0
         self.flow: Flow | None = None
         self.watchers = 0
         self.initialized: Callable[[], None] | None = None
@@ -161,7 +164,9 @@ class Request:
 
     def context(self, *, dry_run: bool = False) -> Context:
         """Return the context of the request for storage."""
-        return Context(self.user, self.action, dry_run, self.warnings, audit=self.audit, newest=self.newest)
+        return Context(
+            self.user, self.action, dry_run, self.warnings, audit=self.audit, newest=self.newest, as_of=self.as_of
+        )
 
     async def read_query(self) -> None:
         """Parse a query that was not parsed immediately; call it after authorization."""

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from steersman.faults.patterns import CompiledMatch, Patterns, ResourcePatterns
+from steersman.faults.stale_reads import Read, Timeline
 from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS, Action
 from steersman.machinery.suggestions import explain_validation_error, known_names_hint
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -21,6 +23,8 @@ MOST_PATTERN: Final = 253
 """Characters of a pattern."""
 LONGEST: Final = 3600.0
 """Seconds of a delay at most."""
+GARBAGE: Final = b"<html><body><h1>It works!</h1></body></html>\n"
+"""Answer of an effect `garbage`, as that of another server on the way."""
 _LONGEST_TIME: Final = 365 * 86400.0
 _MOST_TEXT: Final = 1024
 _MOST_COUNT: Final = 10**9
@@ -55,6 +59,10 @@ class Match(_Part, frozen=True):
 
     Resources are written as in RBAC rules (`pods`, `pods/status`, `*/scale`), also with their group
     (`deployments.apps`); `*` stands for all resources and subresources.
+
+    With `webhooks`, `conversions` or `api_services` the fault meets calls of back ends instead: of admission webhooks
+    (`CONFIGURATION`, `WEBHOOK` or `CONFIGURATION/WEBHOOK`), of the conversion webhooks of definitions, and of the
+    servers of APIServices. With `nodes` it meets the kubelets of simulated nodes.
     """
 
     users: list[str] = []
@@ -64,6 +72,16 @@ class Match(_Part, frozen=True):
     resources: list[str] = []
     namespaces: list[str] = []
     names: list[str] = []
+    webhooks: list[str] = []
+    conversions: list[str] = []
+    api_services: list[str] = []
+    nodes: list[str] = []
+
+
+CALLS: Final = ("webhooks", "conversions", "api_services")
+"""Members of Match for the calls that the server makes, in place of requests that it gets."""
+CALL_NAMES: Final = {"webhooks": "webhooks", "conversions": "conversions", "api_services": "apiservices"}
+"""Kinds of calls as a status names them."""
 
 
 class When(_Part, frozen=True):
@@ -111,17 +129,53 @@ class WatchEffect(_Part, frozen=True):
     withhold_bookmarks: bool = False
 
 
+class NodeEffect(_Part, frozen=True):
+    """Faults of a kubelet: it is silent, or it sees each change of a pod later by a duration."""
+
+    silent: bool = False
+    delay: str = ""
+
+
+class ClockEffect(_Part, frozen=True):
+    """Leap of the cluster's clock by a duration, at each request that is hit."""
+
+    advance: str = ""
+
+
+class StaleEffect(_Part, frozen=True):
+    """Reads from an older state, as a cache that lags behind answers them.
+
+    The state is `by` revisions old, or as old as the duration `for_`, or with `hold` that of the fault's beginning. It
+    is never behind a requested resourceVersion, nor unless `even_behind_shown` behind the state that the connection may
+    have been shown. Reads without a resourceVersion, which are consistent, are left alone unless `even_consistent`.
+    """
+
+    by: int = 0
+    for_: str = msgspec.field(name="for", default="")
+    hold: bool = False
+    even_behind_shown: bool = False
+    even_consistent: bool = False
+
+
 class Effect(_Part, frozen=True):
     """Effects of a fault on a request.
 
-    `cut` cuts the connection before the request is carried out, `lose_answer` afterwards.
+    `cut` cuts the connection before the request is carried out, `lose_answer` afterwards. With `hang` the request waits
+    as long as the fault lasts; with `garbage` its answer is no JSON. `refuse` is for calls of back ends: the connection
+    is refused.
     """
 
     status: Status | None = None
     delay: Delay = Delay()
     cut: bool = False
     lose_answer: bool = False
+    hang: bool = False
+    garbage: bool = False
+    refuse: bool = False
     watch: WatchEffect = WatchEffect()
+    node: NodeEffect = NodeEffect()
+    clock: ClockEffect = ClockEffect()
+    stale: StaleEffect = StaleEffect()
 
 
 class FaultSpec(_Part, frozen=True):
@@ -163,9 +217,57 @@ def _check(spec: FaultSpec) -> None:
         ("delay.after", effect.delay.after),
         ("watch.closeAfter", effect.watch.close_after),
         ("watch.delay", effect.watch.delay),
+        ("node.delay", effect.node.delay),
     ):
         _seconds(f"effect.{name}", text, LONGEST)
+    _seconds("effect.clock.advance", effect.clock.advance, _LONGEST_TIME)
+    if effect.clock.advance and not when.times:
+        raise InvalidFault("effect.clock: needs when.times, as each request that is hit moves the clock")
     _check_effect(effect)
+    _check_stale(effect.stale)
+    _check_calls(spec)
+    _check_nodes(spec)
+
+
+def _check_stale(stale: StaleEffect) -> None:
+    """Raise InvalidFault for an effect on reads that is not clear."""
+    if stale == StaleEffect():
+        return
+    if bool(stale.by) + bool(stale.for_) + stale.hold != 1:
+        raise InvalidFault("effect.stale: needs one of by, for and hold")
+    if not 0 <= stale.by <= _MOST_COUNT:
+        raise InvalidFault(f"effect.stale.by: not between 0 and {_MOST_COUNT}")
+    if stale.for_ and not _seconds("effect.stale.for", stale.for_, LONGEST):
+        raise InvalidFault("effect.stale.for: 0s is no time")
+
+
+def _check_nodes(spec: FaultSpec) -> None:
+    """Raise InvalidFault for a mixture of kubelets and requests."""
+    match, effect, when = spec.match, spec.effect, spec.when
+    if not match.nodes:
+        if effect.node != NodeEffect():
+            raise InvalidFault("effect.node: needs match.nodes")
+        return
+    if match != Match(nodes=match.nodes):
+        raise InvalidFault("match.nodes: goes with no other list")
+    if effect != Effect(node=effect.node):
+        raise InvalidFault("match.nodes: the effect of a fault of nodes is effect.node")
+    if when != When(for_=when.for_):
+        raise InvalidFault("match.nodes: a fault of nodes lasts, and has only when.for")
+
+
+def _check_calls(spec: FaultSpec) -> None:
+    """Raise InvalidFault for a mixture of requests and calls."""
+    match, effect = spec.match, spec.effect
+    if not any(getattr(match, name) for name in CALLS):
+        if effect.refuse:
+            raise InvalidFault("effect.refuse: needs match.webhooks, match.conversions or match.apiServices")
+        return
+    if any(getattr(match, name) for name in Match.__struct_fields__ if name not in CALLS):
+        raise InvalidFault("match: webhooks, conversions and apiServices go with no other list")
+    for name, none in (("watch", WatchEffect()), ("clock", ClockEffect()), ("stale", StaleEffect())):
+        if getattr(effect, name) != none:
+            raise InvalidFault(f"effect.{name}: is for requests, not for calls of back ends")
 
 
 def _check_words(match: Match) -> None:
@@ -192,8 +294,9 @@ def _check_effect(effect: Effect) -> None:
         raise InvalidFault(f"effect.watch.closeAfterEvents: not between 0 and {_MOST_COUNT}")
     if watch.expire and not watch.close_after and watch.close_after_events is None:
         raise InvalidFault("effect.watch.expire: needs closeAfter or closeAfterEvents")
-    if (status is not None) + effect.cut + effect.lose_answer > 1:
-        raise InvalidFault("effect: only one of status, cut and loseAnswer")
+    ends = (status is not None, effect.cut, effect.lose_answer, effect.hang, effect.garbage, effect.refuse)
+    if sum(ends) > 1:
+        raise InvalidFault("effect: only one of status, cut, loseAnswer, hang, garbage and refuse")
     if effect == Effect():
         raise InvalidFault("effect: empty, nothing would happen")
 
@@ -222,12 +325,21 @@ class Met(NamedTuple):
     groups: Sequence[str]
     user_agent: str
     name: str
+    read: Read | None = None
+    """The request as a read that may be answered from the past; None for others, and while no fault does that."""
     body: bytes = b""
     """Body of a create; of every write if the server has an interceptor; b"" if it was not read."""
 
 
+class Call(NamedTuple):
+    """A call of a back end: its kind, one of CALLS, and the names by which a fault may mean it, the shown one first."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
 class Injection(msgspec.Struct, frozen=True, rename="camel"):
-    """A request that a fault has hit, with its time as the API writes it."""
+    """A request that a fault has hit, with its time as the API writes it. Calls of back ends have the verb `call`."""
 
     time: str
     user: str
@@ -248,12 +360,36 @@ class Fault:
         self.matched = 0
         self.injected = 0
         self.last: deque[Injection] = deque(maxlen=_KEPT)
-        effect, when = spec.effect, spec.when
+        effect, when, match = spec.effect, spec.when, spec.match
+        self._patterns = CompiledMatch(
+            Patterns(match.users),
+            Patterns(match.groups),
+            Patterns(match.user_agents),
+            Patterns(match.verbs),
+            ResourcePatterns(match.resources),
+            Patterns(match.namespaces),
+            Patterns(match.names),
+        )
+        self._calls = {name: Patterns(found) for name in CALLS if (found := getattr(match, name))}
+        self.is_of_calls = bool(self._calls)
+        """True if the fault meets calls of back ends, and no requests."""
+        self._nodes = Patterns(match.nodes)
+        self._silenced: set[str] = set()
+        self.is_of_nodes = bool(match.nodes)
+        """True if the fault meets kubelets, and no requests."""
+        self.wild = self._patterns.wild + self._nodes.wild + sum(each.wild for each in self._calls.values())
+        """Number of its patterns with `*`."""
         self.before = _seconds("", effect.delay.before, LONGEST)
         self.after = _seconds("", effect.delay.after, LONGEST)
         self.close_after = _seconds("", effect.watch.close_after, LONGEST) if effect.watch.close_after else None
+        self.sync_delay = _seconds("", effect.node.delay, LONGEST)
+        self.clock_advance = _seconds("", effect.clock.advance, _LONGEST_TIME)
         self.watch_delay = _seconds("", effect.watch.delay, LONGEST)
         self.ends_at = now + _seconds("", when.for_, _LONGEST_TIME) if when.for_ else None
+        self.is_stale = effect.stale != StaleEffect()
+        """True if the fault answers reads from the past."""
+        self._timeline = Timeline(_seconds("", effect.stale.for_, LONGEST)) if effect.stale.for_ else None
+        self._began_at = 0
         self._chance = random.Random(when.seed)
         self._when_over: dict[Callable[[], None], None] = {}
         self._is_over = False
@@ -291,7 +427,7 @@ class Fault:
 
     async def wait(self, seconds: float) -> None:
         """Wait for a time, or until the fault ends."""
-        if self._is_over:
+        if self._is_over or not seconds:
             return
         over = asyncio.Event()
         self.on_end(over.set)
@@ -312,10 +448,58 @@ class Fault:
 
     def hits(self, met: Met, now: float) -> bool:
         """Return True if the fault is injected into a request, and count it."""
-        if self.ends_at is not None and now >= self.ends_at:
+        return not self._has_ended(now) and self._matches(met) and self._is_next()
+
+    def hits_call(self, call: Call, now: float) -> bool:
+        """Return True if the fault is injected into a call, and count it."""
+        if self._has_ended(now):
             return False
-        if not self._matches(met):
+        patterns = self._calls.get(call.kind)
+        return patterns is not None and any(map(patterns.fit, call.names)) and self._is_next()
+
+    def begin_reads(self, revision: int) -> None:
+        """Note the revision at the beginning of the fault."""
+        self._began_at = revision
+        self.note_revision(revision)
+
+    def note_revision(self, revision: int) -> None:
+        """Note the present revision, for later reads from the present."""
+        if self._timeline is not None:
+            self._timeline.note(revision)
+
+    def past(self, revision: int) -> int:
+        """Return the revision at which the fault answers a read when `revision` is the present one."""
+        stale = self.spec.effect.stale
+        if stale.hold:
+            return self._began_at
+        return revision - stale.by if self._timeline is None else self._timeline.then()
+
+    def silences(self, node: str, now: str) -> bool:
+        """Return True if the fault silences the kubelet of a node, and count the node the first time."""
+        if not self.spec.effect.node.silent or not self._nodes.fit(node):
             return False
+        if node not in self._silenced:
+            self._silenced.add(node)
+            self._count_of_node(Injection(now, "", "silence", "nodes", "", node))
+        return True
+
+    def delays_sync(self, node: str, namespace: str, pod: str, now: str) -> bool:
+        """Return True if the fault delays the sync of a pod, and count it."""
+        if not self.sync_delay or not self._nodes.fit(node):
+            return False
+        self._count_of_node(Injection(now, "", "delay", "pods", namespace, pod))
+        return True
+
+    def _count_of_node(self, injection: Injection) -> None:
+        self.matched += 1
+        self.injected += 1
+        self.last.append(injection)
+
+    def _has_ended(self, now: float) -> bool:
+        return self.ends_at is not None and now >= self.ends_at
+
+    def _is_next(self) -> bool:
+        """Count a match, and return True if it is one that is hit."""
         self.matched += 1
         when = self.spec.when
         if self.matched <= when.skip or self.is_exhausted:
@@ -325,6 +509,10 @@ class Fault:
         self.injected += 1
         return True
 
+    def remember_call(self, call: Call, now: str) -> None:
+        """Keep a call that was hit at the time `now`."""
+        self.last.append(Injection(now, "", "call", CALL_NAMES[call.kind], "", call.names[0]))
+
     def remember(self, met: Met, now: str) -> None:
         """Keep a request that was hit at the time `now`."""
         action = met.action
@@ -332,52 +520,16 @@ class Fault:
         self.last.append(Injection(now, met.user[:253], action.verb, resource, action.namespace, met.name))
 
     def _matches(self, met: Met) -> bool:
-        match, action = self.spec.match, met.action
+        match, action = self._patterns, met.action
         return (
-            _fits(match.verbs, action.verb)
-            and _fits(match.namespaces, action.namespace)
-            and _fits(match.names, met.name)
-            and _fits(match.users, met.user)
-            and _fits(match.user_agents, met.user_agent)
-            and (not match.groups or any(_fits(match.groups, each) for each in met.groups))
-            and _fits_resource(match.resources, action)
+            match.verbs.fit(action.verb)
+            and match.namespaces.fit(action.namespace)
+            and match.names.fit(met.name)
+            and match.users.fit(met.user)
+            and match.user_agents.fit(met.user_agent)
+            and (not match.groups or any(map(match.groups.fit, met.groups)))
+            and match.resources.fit(action)
         )
-
-
-def _fits(patterns: list[str], text: str) -> bool:
-    return not patterns or any(is_match(each, text) for each in patterns)
-
-
-def _fits_resource(patterns: list[str], action: Action) -> bool:
-    if not patterns:
-        return True
-    full = f"{action.resource}.{action.group}" if action.group else action.resource
-    for each in patterns:
-        if each == "*":
-            return bool(action.resource)
-        resource, _, subresource = each.partition("/")
-        if is_match(subresource, action.subresource) and (
-            is_match(resource, action.resource) or is_match(resource, full)
-        ):
-            return bool(action.resource)
-    return False
-
-
-def is_match(pattern: str, text: str) -> bool:
-    """Return True if a text fits a pattern, in which `*` stands for any text."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return text == first
-    *middle, last = rest
-    at, end = len(first), len(text) - len(last)
-    if at > end or not text.startswith(first) or not text.endswith(last):
-        return False
-    for each in middle:
-        found = text.find(each, at, end)
-        if found < 0:
-            return False
-        at = found + len(each)
-    return True
 
 
 def usual_reason(code: int) -> str:

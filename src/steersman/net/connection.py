@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from time import monotonic
 from typing import Any, ClassVar, Final, Protocol, cast
 
 from steersman.net import eager
@@ -421,8 +422,11 @@ class Core:
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
 
-    def start(self, exchange: Exchange) -> asyncio.Task[None] | None:
-        """Start the handler for a request; return its task, or None if it has ended at once."""
+    def start(self, exchange: Exchange, on_end: Callable[[asyncio.Task[None]], object]) -> asyncio.Task[None] | None:
+        """Start the handler for a request; return its task, or None if it has ended at once.
+
+        `on_end` is called at the end of the task, and must call `ended`.
+        """
         counters = self.counters
         counters.requests += 1
         counters.running += 1
@@ -431,10 +435,11 @@ class Core:
         if task is None:
             counters.running -= 1
         else:
-            task.add_done_callback(self._ended)
+            task.add_done_callback(on_end)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def ended(self, task: asyncio.Task[None]) -> None:
+        """Count the end of a handler's task. A failure is logged."""
         self.counters.running -= 1
         self._changed()
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -556,7 +561,13 @@ def peer_of(transport: asyncio.BaseTransport) -> Peer:
     certificate = tls.getpeercert(True) if tls is not None else None
     authorities = () if certificate is None else tls.peer_chain()
     return Peer(
-        host, port, certificate, tls is not None, authorities, _host_and_port(transport.get_extra_info("sockname"))
+        host,
+        port,
+        certificate,
+        tls is not None,
+        authorities,
+        _host_and_port(transport.get_extra_info("sockname")),
+        monotonic(),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from time import monotonic
 from typing import cast
 
 from steersman.net import eager
@@ -55,7 +56,7 @@ class InProcessClient:
 
     def __init__(self, handler: Handler, *, peer: Peer | None = None, host: str = "localhost") -> None:
         self._handler = handler
-        self._peer = peer or Peer("127.0.0.1", 0, None, True)
+        self._peer = peer or Peer("127.0.0.1", 0, None, True, since=monotonic())
         self._host = host
 
     async def request(

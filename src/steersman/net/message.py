@@ -67,6 +67,8 @@ class Peer(Struct, frozen=True):
     tls: bool = False
     authorities: tuple[bytes, ...] = ()
     reached: tuple[str, int] = ("", 0)
+    since: float = 0.0
+    """Monotonic time of the connection's beginning."""
 
 
 class RequestBody(Protocol):

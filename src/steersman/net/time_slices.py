@@ -57,12 +57,14 @@ class SlicedQueue(Generic[T]):
 
     def _run(self) -> None:
         self.count += 1
-        waiting = self._waiting
-        end = self._end = self.clock() + SLICE
+        waiting, clock = self._waiting, self.clock
+        end = self._end = clock() + SLICE
+        left = len(waiting)
         try:
-            for _ in range(len(waiting)):
+            while left:
                 self._work(waiting.popleft())
-                if self.clock() >= end:
+                left -= 1
+                if left and clock() >= end:
                     break
         finally:
             self._scheduled = bool(waiting)
@@ -141,4 +143,4 @@ class InputQueue(SlicedQueue[PendingInput]):
 
     def _work(self, item: PendingInput) -> None:
         self._until = self._end
-        super()._work(item)
+        self._do(item)

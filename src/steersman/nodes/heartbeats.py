@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from steersman.api.core.v1 import Node
@@ -141,11 +141,17 @@ class Heartbeats:
             self._reported[node.name] = now()
 
     async def send(self, node: SimulatedNode, *, reports: bool) -> bool:
-        """Send a heartbeat of a node, and with `reports` a status report. Return True if it succeeded."""
+        """Send a heartbeat of a node, and with `reports` a status report, which does not depend on the lease.
+
+        Return True if the last of them succeeded.
+        """
+        renewed = await self._succeeds(node, self._renew)
+        return await self._succeeds(node, self._report) if reports and self._has(node) else renewed
+
+    async def _succeeds(self, node: SimulatedNode, send: Callable[[SimulatedNode], Awaitable[None]]) -> bool:
+        """Send a part of a heartbeat. Return False if it fails."""
         try:
-            await self._renew(node)
-            if reports and self._has(node):
-                await self._report(node)
+            await send(node)
         except (StatusError, Unreachable) as error:
             if self._has(node):
                 logger.warning("heartbeat of node %s: %s", node.name, error)

@@ -35,6 +35,7 @@ from steersman.nodes.current_world import run_command
 from steersman.nodes.devices.preparation import Preparation, Prepared
 from steersman.nodes.devices.publisher import SlicePublisher
 from steersman.nodes.devices.slices import DeviceSets
+from steersman.nodes.disturbances import Disturbances, LateSyncs
 from steersman.nodes.eviction import CONDITIONS, EVERY, event_of, message_of, pressure_of, victim
 from steersman.nodes.heartbeats import Heartbeats
 from steersman.nodes.initial_world import initial_world, variables_of
@@ -55,6 +56,7 @@ from steersman.nodes.volumes import NodeVolumes, uses_claims
 from steersman.work import simulated_time
 from steersman.work.offloading import offload, offload_if
 from steersman.work.work_queue import WorkQueue
+from steersman.work.yielding import time_sliced
 
 if TYPE_CHECKING:  # most clusters have no stages
     from steersman.nodes.stages.players import StagePlayers
@@ -86,6 +88,7 @@ class Kubelets(NodeHooks):
         stages: StagePlayers | None = None,
         client_of_account: ClientOf | None = None,
         devices: DeviceSets | None = None,
+        disturbances: Disturbances | None = None,
     ) -> None:
         self._client = client
         self._client_of_account = client_of_account
@@ -116,6 +119,10 @@ class Kubelets(NodeHooks):
         """Held while a large pod is synced in a worker thread: more at once would only delay the event loop."""
         self._pressed = asyncio.Event()
         """Set while a node is under pressure."""
+        self._disturbances = disturbances
+        self._disturbed = asyncio.Event()
+        """Set when other kubelets are disturbed than before."""
+        self._late = LateSyncs(disturbances)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -151,9 +158,14 @@ class Kubelets(NodeHooks):
             asyncio.create_task(self._resume_returned_nodes(), name="nodes that return"),
             asyncio.create_task(self._evict_under_pressure(), name="nodes under pressure"),
         ]
+        if self._disturbances is not None:
+            self._disturbances.on_nodes = self._disturbed.set
+            self._tasks.append(asyncio.create_task(self._follow_disturbances(), name="disturbed nodes"))
 
     async def stop(self) -> None:
         """Stop everything. The Node objects stay, and count as unreachable after a while."""
+        if self._disturbances is not None:
+            self._disturbances.on_nodes = None
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -237,7 +249,7 @@ class Kubelets(NodeHooks):
             return
         said, before = new.metadata.annotations, node.unreachable
         node.start_delay = duration_of(said.get(f"{PREFIX}start-delay", ""))
-        node.unreachable = said.get(UNREACHABLE) == "true"
+        node.unreachable = said.get(UNREACHABLE) == "true" or self._is_silent(node.name)
         pressure, node.pressure = node.pressure, pressure_of(new)
         for condition in CONDITIONS:
             if (condition in pressure) != (condition in node.pressure):
@@ -246,6 +258,20 @@ class Kubelets(NodeHooks):
             self._pressed.set()
         if (before or pressure != node.pressure) and not node.unreachable:
             self._returned.put_nowait(node)
+
+    def _is_silent(self, node: str) -> bool:
+        return self._disturbances is not None and self._disturbances.is_silent(node)
+
+    async def _follow_disturbances(self) -> None:
+        """Silence and resume nodes, and sync delayed pods, whenever the disturbances change."""
+        while True:
+            await self._disturbed.wait()
+            self._disturbed.clear()
+            async for name in time_sliced(tuple(self._nodes)):
+                if (known := self._node_objects.get("", name)) is not None:
+                    self._node_changed(known, known)
+            async for key in time_sliced(self._late.release()):
+                self._queue.add(key)
 
     async def _resume_returned_nodes(self) -> None:
         """Send a report for each node that has become reachable, and sync its pods."""
@@ -308,6 +334,10 @@ class Kubelets(NodeHooks):
             await self._release(key, known)
             self._nodes_of_pods.pop(key, None)
         if pod is None or node is None or node.unreachable or node.boots:
+            self._late.forget(key)
+            return
+        if wait := self._late.wait_of(key, node.name):
+            self._queue.add_after(key, wait)
             return
         is_new = not pod.status.start_time and not is_terminal(pod) and pod.metadata.deletion_timestamp is None
         if is_new and not self._stages_rule_pods and await self._is_refused(pod, node):

@@ -34,6 +34,7 @@ from steersman.nodes.initial_world import has_long_texts
 from steersman.nodes.naming import name_error
 from steersman.nodes.pod_status import phase_of, put_conditions, put_disruption
 from steersman.nodes.resize import put_pod_resources, resize
+from steersman.nodes.undisturbed import is_undisturbed
 
 _RETRY: Final = 12.0
 """Seconds after which the creation of a sandbox that failed is tried again."""
@@ -90,6 +91,14 @@ def sync_pod(pod: Pod, context: PodContext, now: float) -> PodSyncResult:
     deleting = pod.metadata.deletion_timestamp is not None
     if is_terminal(pod):
         return PodSyncResult(pod.status, changed=False, next_sync=None, is_finished=deleting)
+    if is_undisturbed(pod, context, now):
+        return PodSyncResult(pod.status, changed=False, next_sync=None, is_finished=False)
+    return compute_status(pod, context, now)
+
+
+def compute_status(pod: Pod, context: PodContext, now: float) -> PodSyncResult:
+    """Return the result of a sync of a pod that has not ended, after looking at each of its containers."""
+    deleting = pod.metadata.deletion_timestamp is not None
     return _PodLife(pod, context, now, deleting=deleting).run()
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
+from steersman.faults.fault_set import FaultSet
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
@@ -64,5 +65,7 @@ class Services:
     """Connections for requests to pods and services."""
     enable_aggregator_routing: bool = False
     """True if webhooks with a Service are called at its endpoints only, never at its cluster IP."""
+    faults: FaultSet | None = None
+    """Faults of calls of webhooks, if there are any."""
     resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)
     """Returns the plural of the resource that serves a kind, None if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +15,8 @@ _OFTEN: Final = 10
 """Writes of one object from which on they are told."""
 _TURNS: Final = 3
 """Turns of several writers of an object from which on they count as a fight."""
+_SHOWN: Final = 3
+"""Verbs and resources that are named in an observation about failed requests."""
 _MOST: Final = 20
 """Observations of a kind that are told of one client."""
 
@@ -42,7 +45,7 @@ def _of_client(client: ClientCounts) -> Iterator[Observation]:
 
     for key, count in client.unchanged.most_common(_MOST):
         yield told("UnchangedWrites", count, f"{_times(count, 'write')} of {_object(key)} changed nothing")
-    for key, count in client.writes.most_common(_MOST):
+    for key, count in client.most_writes.most_common(_MOST):
         if count >= _OFTEN and key[0] != OTHERS:
             yield told("RepeatedWrites", count, f"{_object(key)} was written {count} times")
     for target, count in client.unlimited.most_common(_MOST):
@@ -52,27 +55,53 @@ def _of_client(client: ClientCounts) -> Iterator[Observation]:
                 count,
                 f"{_times(count, 'list')} of all {_resource(target)}, without limit or selector",
             )
-    for target, count in client.watches.most_common(_MOST):
+    for key, count in client.restarts.most_common(_MOST):
+        yield told("RestartedInformers", count, f"{_times(count, 'further start')} of an informer of {_all_of(key)}")
+    for key, count in client.rewatches.most_common(_MOST):
         if count > 1:
-            yield told("RestartedWatches", count, f"{_times(count, 'watch', 'watches')} of {_resource(target)}")
+            yield told(
+                "RestartedWatches", count, f"{_times(count, 'further watch', 'further watches')} of {_all_of(key)}"
+            )
     for code, kind, message in (
         (409, "Conflicts", "met a conflict (409)"),
         (410, "Expired", "asked for a revision that has expired (410)"),
-        (429, "Throttled", "were throttled (429)"),
-        (403, "Forbidden", "were forbidden (403)"),
-        (422, "Invalid", "were invalid (422)"),
+        (429, "Throttled", "had to come again later (429)"),
+        (403, "Forbidden", "lacked a right (403)"),
+        (422, "Invalid", "had an invalid object (422)"),
     ):
-        if count := client.codes[code]:
-            yield told(kind, count, f"{_times(count, 'request')} {message}")
-    if count := sum(number for code, number in client.codes.items() if code >= 500):
-        yield told("ServerErrors", count, f"{_times(count, 'request')} failed on the server's side (5xx)")
+        if failures := client.failures.get(code):
+            count = failures.total()
+            yield told(kind, count, f"{_times(count, 'request')} {message}: {_targets(failures)}")
+    if errors := sum((each for code, each in client.failures.items() if code >= 500), Counter()):
+        count = errors.total()
+        yield told(
+            "ServerErrors", count, f"{_times(count, 'request')} failed on the server's side (5xx): {_targets(errors)}"
+        )
+    for text, count in client.warnings.most_common():
+        kind = "DeprecatedAPIs" if " is deprecated in v" in text else "Warnings"
+        yield told(kind, count, f"{_times(count, 'answer')} with the warning: {text}")
 
 
 def _fights(tally: Tally) -> Iterator[Observation]:
     for key, count in tally.turns.most_common(_MOST):
         if count >= _TURNS:
-            rivals = ", ".join(sorted(tally.rivals[key])[:5])
-            yield Observation("Fights", rivals, count, f"{rivals} change {_object(key)} in turns, {count} times")
+            about, path = key
+            rivals = ", ".join(sorted(tally.rivals[key]))
+            field = f"{path.removeprefix('.')} of {_object(about)}" if path else _object(about)
+            yield Observation("Fights", rivals, count, f"{rivals} change {field} in turns, {count} times")
+
+
+def _targets(counts: Counter[Target]) -> str:
+    """Return the most frequent verbs and resources of some requests."""
+    shown = [
+        f"{verb} {_resource((group, resource, verb))}" for (group, resource, verb), _ in counts.most_common(_SHOWN)
+    ]
+    return ", ".join(shown) + (", ..." if len(counts) > _SHOWN else "")
+
+
+def _all_of(key: ObjectKey) -> str:
+    resource, namespace, _ = key
+    return f"{resource} of the namespace {namespace}" if namespace else resource
 
 
 def _times(count: int, one: str, many: str = "") -> str:

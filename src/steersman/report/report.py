@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS
 from steersman.machinery.suggestions import known_names_hint
 from steersman.report.observations import Observation, observations
-from steersman.report.roles import least_role
+from steersman.report.roles import least_role, unused_rights
 from steersman.report.tally import WRITES, ClientCounts, Tally
 
 _VERBS: Final = RESOURCE_VERBS | PATH_VERBS | {"write"}
@@ -60,6 +60,14 @@ class Report:
         """Return the ClusterRole with just the rights that these clients have used."""
         return least_role(name, {target for each in self.clients for target in each.allowed})
 
+    def unused(self, rules: Iterable[Any]) -> list[str]:
+        """Return what the rules of a role grant that these clients have not used, as `VERB RESOURCE`."""
+        return unused_rights(rules, {target for each in self.clients for target in each.allowed})
+
+    def changes(self, client: ClientCounts) -> int:
+        """Return the number of changes by others to resources that a client watches."""
+        return self._tally.changes_seen(client)
+
     def count(self, verb: str = "", resource: str = "") -> int:
         """Return the number of requests with a verb (`write` for all that write) and a resource, such as
         `deployments.apps`, `pods` or `pods/status`. Raises ValueError for an unknown verb.
@@ -78,15 +86,21 @@ class Report:
         requests: int | None = None,
         writes: int | None = None,
         writes_per_object: int | None = None,
+        writes_per_change: float | None = None,
         unchanged_writes: int | None = None,
         unlimited_lists: int | None = None,
         conflicts: int | None = None,
         errors: int | None = None,
+        warnings: int | None = None,
     ) -> None:
-        """Raise OverBudget (an AssertionError) if the clients have sent more than one of these numbers of requests."""
+        """Raise OverBudget (an AssertionError) if the clients have sent more than one of these numbers of requests.
+
+        `writes_per_change` is about each client that watches: its writes, divided by the changes that others have made
+        to resources that it watches.
+        """
         per_object: Counter[object] = Counter()
         for each in self.clients:
-            per_object.update(each.writes)
+            per_object.update(each.most_writes)
         codes: Counter[int] = Counter()
         for each in self.clients:
             codes.update(each.codes)
@@ -94,6 +108,7 @@ class Report:
             "requests": (sum(codes.values()), requests),
             "writes": (self.count("write"), writes),
             "writes of one object": (max(per_object.values(), default=0), writes_per_object),
+            "writes for each change that it watches": (self._most_per_change(), writes_per_change),
             "writes that changed nothing": (
                 sum(sum(each.unchanged.values()) for each in self.clients),
                 unchanged_writes,
@@ -103,10 +118,11 @@ class Report:
                 unlimited_lists,
             ),
             "conflicts": (codes[409], conflicts),
+            "warnings": (sum(each.warnings.total() for each in self.clients), warnings),
             "errors": (sum(number for code, number in codes.items() if code >= 400), errors),
         }
         over = [
-            f"{number} {what}, at most {most} are allowed"
+            f"{number:g} {what}, at most {most} are allowed"
             for what, (number, most) in found.items()
             if most is not None and number > most
         ]
@@ -114,6 +130,12 @@ class Report:
             raise OverBudget(
                 "\n".join([*over, *(f"  {each.client or '-'}: {each.message}" for each in self.observations)])
             )
+
+    def _most_per_change(self) -> float:
+        """Return the writes for each change that a client watches, of the client with the most."""
+        return max(
+            (each.write_count / max(self.changes(each), 1) for each in self.clients if each.has_watched), default=0.0
+        )
 
 
 def _fits(verb: str, resource: str, group: str, name: str, of: str) -> bool:

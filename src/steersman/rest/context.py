@@ -25,9 +25,10 @@ class Context(Struct):
     """A request as the floors below HTTP see it.
 
     `action` is the verb and its target. `dry_run` runs everything but the commit. `warnings` are sent to the client as
-    Warning headers. `inquiry_result` is the result of an Inquiry, for validation, which cannot wait. `audit` is the audit trail
-    of the request, None if it has none. `newest` is the revision of storage when the request arrived, 0 if unknown: a
-    cache that has reached it contains every write that was acknowledged before.
+    Warning headers. `inquiry_result` is the result of an Inquiry, for validation, which cannot wait. `audit` is the
+    audit trail of the request, None if it has none. `newest` is the revision of storage when the request arrived, 0 if
+    unknown: a cache that has reached it contains every write that was acknowledged before. `as_of` is the revision at
+    which a get or list is answered as by a cache that lags behind, 0 otherwise.
     """
 
     user: UserInfo = ANONYMOUS
@@ -37,6 +38,7 @@ class Context(Struct):
     inquiry_result: Any = None
     audit: Trail | None = None
     newest: int = 0
+    as_of: int = 0
     _recorded: dict[str, int] = field(default_factory=dict)
     """Total length of the warnings up to and with each warning, if all are cut; by warning."""
 

@@ -1,7 +1,8 @@
 """/debug/requests: requests as they are answered, and the steps of each.
 
 - `GET /debug/requests` lists the kept requests, the oldest first.
-- `GET /debug/requests?watch=true` streams a JSON line for each request at its end.
+- `GET /debug/requests?watch=true` streams a JSON line for each request at its end; with `detail=true` also one for each
+  watch at its beginning, and the lines of updates have the paths of the fields that have changed.
 - `GET /debug/requests/ID` returns one request with its steps, and with the RBAC rule that allowed it.
 
 Filters are `user`, `verb`, `resource` (or `resource/subresource`), `namespace`, `userAgent` (a part of it), `code` (such as
@@ -86,6 +87,7 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
         _check_method(request)
         matches = matcher(request.query)
         streams = checked_flag("watch", request.query.get("watch"))
+        in_detail = checked_flag("detail", request.query.get("detail"))
     except StatusError as error:
         return error_response(request, error)
     if not streams:
@@ -93,7 +95,7 @@ async def _requests(server: Server, traces: RequestTraces, request: Request) -> 
         return Response(200, [JSON_TYPE], _line({"requests": found}))
     if traces.subscriber_count >= MOST_STREAMS:
         return error_response(request, too_many_requests(f"at most {MOST_STREAMS} streams of requests may be open"))
-    return Response(200, [JSON_TYPE], RequestStream(server, traces, matches))
+    return Response(200, [JSON_TYPE], RequestStream(server, traces, matches, in_detail=in_detail))
 
 
 async def _one(traces: RequestTraces, rule_behind: RuleBehind, request: Request) -> Response:
@@ -132,13 +134,15 @@ def _check_method(request: Request) -> None:
 class RequestStream:
     """The open answer of a stream of requests (net.message.Stream)."""
 
-    def __init__(self, server: Server, traces: RequestTraces, matches: Matches) -> None:
+    def __init__(self, server: Server, traces: RequestTraces, matches: Matches, *, in_detail: bool = False) -> None:
+        """With `in_detail` there are lines about watches that begin, and about the fields that writes change."""
         self._server = server
         self._traces = traces
         self._matches = matches
+        self._in_detail = in_detail
         self._writer: BodyWriter | None = None
         self._leave: Callable[[], None] | None = None
-        self._waiting: deque[Trace] = deque()
+        self._waiting: deque[tuple[Trace, bool]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._dropped = 0
 
@@ -149,7 +153,7 @@ class RequestStream:
             writer.end()
             return
         self._server.watches.add(self)
-        self._leave = self._traces.subscribe(self._take)
+        self._leave = self._traces.subscribe(self._take, in_detail=self._in_detail)
 
     def closed(self) -> None:
         """Release everything at the end of the answer."""
@@ -168,7 +172,7 @@ class RequestStream:
         if writer is not None:
             writer.end()
 
-    def _take(self, trace: Trace) -> None:
+    def _take(self, trace: Trace, is_open: bool) -> None:
         """Keep a trace until its line is made with the others of the moment: the request does not wait for that."""
         writer = self._writer
         if writer is None:
@@ -176,7 +180,7 @@ class RequestStream:
         if len(self._waiting) >= _MOST_WAITING or writer.buffered > MOST_UNREAD:
             self._dropped += 1
             return
-        self._waiting.append(trace)
+        self._waiting.append((trace, is_open))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_DELAY, self._flush)
 
@@ -188,7 +192,8 @@ class RequestStream:
     def _write_some(self) -> bool:
         """Write the lines of some waiting requests; return True if there are more."""
         waiting, matches = self._waiting, self._matches
-        found = [summary(waiting.popleft()) for _ in range(min(len(waiting), _AT_ONCE))]
+        taken = [waiting.popleft() for _ in range(min(len(waiting), _AT_ONCE))]
+        found = [summary(trace, is_open=is_open) for trace, is_open in taken]
         if matches is not _every:
             found = [each for each in found if matches(each)]
         if self._dropped:

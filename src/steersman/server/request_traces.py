@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from steersman.tracing.readers import Readers
+from steersman.tracing.readers import EveryRequest, Readers
 from steersman.tracing.trace import Trace, current_recorder
 
 KEPT: Final = 500
@@ -24,7 +24,7 @@ LEAST_ID: Final = 4
 """Least characters of the end of an id by which a trace is found."""
 PATH: Final = "/debug/requests"
 
-Subscriber = Callable[[Trace], None]
+Subscriber = Callable[[Trace, bool], None]
 
 
 def leave_out() -> None:
@@ -43,6 +43,7 @@ class RequestTraces:
         self._large: deque[tuple[Trace, int]] = deque()
         self._marks = 0
         self._subscribers: tuple[Subscriber, ...] = ()
+        self._detailed = 0
         self._always = always
         self._remove: Callable[[], None] | None = readers.add(self) if always else None
         self._timer: asyncio.TimerHandle | None = None
@@ -52,10 +53,14 @@ class RequestTraces:
     least_seconds = 0.0
     wants_all = True
     reads_spans = False
+    reads_changes = False
 
     def wants(self, trace: Trace) -> bool:
         """Return True: every request is shown, except for those of the readers themselves (`leave_out`)."""
         return True
+
+    def opened(self, trace: Trace) -> None:
+        """Do nothing: a watch is kept at its end."""
 
     def ended(self, trace: Trace) -> None:
         """Keep a trace, and pass it to the subscribers."""
@@ -63,7 +68,7 @@ class RequestTraces:
         if trace.branch_count or len(trace.marks) > _MANY_MARKS:
             self._bound(trace)
         for each in self._subscribers:
-            each(trace)
+            each(trace, False)
 
     def _bound(self, trace: Trace) -> None:
         """Forget the steps of the oldest traces with many marks, if there are too many of them."""
@@ -94,21 +99,36 @@ class RequestTraces:
         ending = (each for each in newest if len(trace_id) >= LEAST_ID and each.id.endswith(trace_id))
         return next(exact, None) or next(ending, None)
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with each trace that ends, until the returned function is called."""
+    def subscribe(self, subscriber: Subscriber, *, in_detail: bool = False) -> Callable[[], None]:
+        """Call `subscriber` with each trace that ends, until the returned function is called.
+
+        With `in_detail` it is called at the beginning of a watch, too, with True, and traces have the fields that
+        writes have changed.
+        """
+        if in_detail:
+            remove = self._readers.add(EveryRequest(subscriber))
+            self._detailed += 1
+            self.touch()
+
+            def leave() -> None:
+                remove()
+                self._detailed -= 1
+                self.touch()
+
+            return leave
         self._subscribers = (*self._subscribers, subscriber)
         self.touch()
 
-        def leave() -> None:
+        def leave_at_end() -> None:
             self._subscribers = tuple(each for each in self._subscribers if each is not subscriber)
             self.touch()
 
-        return leave
+        return leave_at_end
 
     @property
     def subscriber_count(self) -> int:
         """Number of subscribers."""
-        return len(self._subscribers)
+        return len(self._subscribers) + self._detailed
 
     def touch(self) -> None:
         """Trace requests from now on, until nobody has read for LINGER seconds."""
@@ -123,7 +143,7 @@ class RequestTraces:
     def _rest(self) -> None:
         """Stop tracing and forget all traces, unless there are subscribers."""
         self._timer = None
-        if self._subscribers or self._remove is None:
+        if self.subscriber_count or self._remove is None:
             return
         self._remove()
         self._remove = None

@@ -32,6 +32,7 @@ class SlowRequests:
     least_seconds = _CONVERSION_SECONDS
     wants_all = True
     reads_spans = True
+    reads_changes = False
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
@@ -50,6 +51,9 @@ class SlowRequests:
     def wants(self, trace: Trace) -> bool:
         """Return True: the duration is known only at the end."""
         return True
+
+    def opened(self, trace: Trace) -> None:
+        """Do nothing: a watch is not slow as it stays open."""
 
     def ended(self, trace: Trace) -> None:
         """Log the outermost slow steps of a request."""

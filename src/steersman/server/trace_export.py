@@ -27,6 +27,7 @@ class TraceExport:
     least_seconds = 0.0
     wants_all = False
     reads_spans = True
+    reads_changes = False
 
     def __init__(self, endpoint: str, rate_per_million: int, instance: str) -> None:
         """`instance` identifies this server. Raises MissingExtra."""
@@ -55,6 +56,9 @@ class TraceExport:
         """Draw the trace ids of a request; return True if a span of it may be sampled."""
         trace.sampling = sampling = Sampling(self._rate)
         return sampling.may_be_sampled(trace.propagated)
+
+    def opened(self, trace: Trace) -> None:
+        """Do nothing: a span is exported at its end."""
 
     def ended(self, trace: Trace) -> None:
         """Queue the sampled spans; what the queue has no room for is dropped by the SDK."""

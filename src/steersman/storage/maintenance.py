@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Final
 
-from steersman.storage.interface import Storage, StorageUnavailable
+from steersman.storage.interface import Compacted, Storage, StorageUnavailable
 from steersman.work.periodic import Periodic
 
 COMPACTION_INTERVAL: Final = 300.0
@@ -27,10 +28,11 @@ class Compactor:
         self._seen = 0
 
     async def tick(self) -> None:
-        """Compact once; called every interval."""
+        """Compact once; called every interval. Nothing is left to do if the history is compacted further already."""
         target, self._seen = self._seen, self._storage.revision
         if target:
-            await self._storage.compact(target)
+            with suppress(Compacted):
+                await self._storage.compact(target)
 
 
 def compaction(interval: float, work: Callable[[], Awaitable[object]]) -> Periodic:

@@ -54,6 +54,9 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
     """Return the list that `options` request; see rest.capabilities.Lister."""
     prefix = store.collection(ctx.action.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
+    if ctx.as_of and not store.has_own_storage:
+        limit = 0 if version == "0" else options.limit
+        return await _list_at(store, ctx, prefix, options, ctx.as_of, "", limit=limit, token="")
     if options.continue_token:
         return await _continue(store, ctx, prefix, options, limit=0 if version else options.limit)
     if not version:
@@ -68,6 +71,18 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
     if revision:
         await store.wait_fresh(revision)
     return await _list_now(store, ctx, prefix, options, limit=options.limit if revision else 0)
+
+
+async def get_at(store: CachedObjects[Any], ctx: Context, name: str, revision: int) -> Entry:
+    """Return an object as it was at a revision. Raises StatusError 404, and 410 if the revision is compacted."""
+    key = store.key(ctx.action.namespace, name)
+    try:
+        page = await _page_at(store, key, revision, "", 1, counts=False)
+    except Compacted:
+        raise continue_token.expired_list() from None
+    if not page.entries or page.entries[0].key != key:
+        raise store.not_found(ctx, name)
+    return page.entries[0]
 
 
 async def _list_now(

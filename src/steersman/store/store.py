@@ -44,12 +44,13 @@ from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Undecodable, Unreadable
 from steersman.store import deletion, listing, metadata, watching
+from steersman.store.changed_fields import changed_fields
 from steersman.store.storage_errors import available, committed, may_be_stored
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 from steersman.store.write_rules import META, WriteRules
 from steersman.tracing.trace import COMPONENT, END, SET, Recorder, StepKind, current_recorder, in_step
-from steersman.work.offloading import mark_large, offload
+from steersman.work.offloading import mark_large, offload, offload_if
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -62,6 +63,8 @@ _AUDIT_ID: Final = (("audit-id", "id"),)
 _VALIDATION: Final = StepKind("validation")
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
+_MUCH_TO_COMPARE: Final = 32 << 10
+"""Bytes of two states of an object whose comparison takes a worker thread."""
 _MAX_SIZE: Final = 3 << 20
 """The most bytes of a stored object. etcd takes 1.5 MiB of protobuf, which is shorter than JSON for most objects."""
 
@@ -81,6 +84,8 @@ class Store(StoredObjects[T], WriteRules[T]):
         """See rest.capabilities.Getter."""
         if self.is_cold:
             await self.warm()
+        if ctx.as_of and not self.has_own_storage:
+            return await listing.get_at(self, ctx, name, ctx.as_of)
         from_storage = self.cacher.undecryptable is not None
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
@@ -400,12 +405,15 @@ class Store(StoredObjects[T], WriteRules[T]):
                 recorder.add_event("Encode succeeded", len=len(value))
             if self.kind.shows(entry.body, value, entry.revision) and not await self._is_stale(key, entry, value):
                 if recorder is not None:
-                    recorder.trace.is_unchanged = True
+                    recorder.trace.is_unchanged, recorder.trace.changed = True, None
                 return entry
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
             if len(value) > _MAX_SIZE:
                 raise _too_large()
+            if recorder is not None and recorder.trace.reads_changes:
+                is_much = len(entry.body) + len(value) > _MUCH_TO_COMPARE
+                recorder.trace.changed = await offload_if(is_much, changed_fields, entry.body, value)
             replacing = self.replace(key, value, entry.revision)
             written = await (replacing if ctx.audit is None else ctx.audit.timed(STORAGE, replacing))
             if recorder is not None:

@@ -7,6 +7,7 @@ in a file of its own, a line of JSON each.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -52,8 +53,9 @@ class Notes:
 
     def __init__(self, folder: Path) -> None:
         task = msgspec.json.decode((folder / _TASK).read_bytes(), type=Task)
-        self._points = (folder / f"points-{os.getpid()}.jsonl").open("ab", buffering=0)
-        self._hits = (folder / f"hits-{os.getpid()}.jsonl").open("ab", buffering=0)
+        name = f"{time.time_ns():020}-{os.getpid()}.jsonl"  # in the order of the servers' starts
+        self._points = (folder / f"points-{name}").open("ab", buffering=0)
+        self._hits = (folder / f"hits-{name}").open("ab", buffering=0)
         self._plane: ControlPlane | None = None
         self.fault_set = FaultSet()
         """Faults for the server."""
@@ -100,9 +102,8 @@ def read_hits(folder: Path) -> list[PlannedFault]:
 
 def _lines(folder: Path, pattern: str) -> Iterator[bytes]:
     """Yield the complete lines of files, at most MOST_POINTS."""
-    files = sorted(folder.glob(pattern), key=lambda each: each.stat().st_mtime_ns)
     left = MOST_POINTS
-    for file in files[:_MOST_FILES]:
+    for file in sorted(folder.glob(pattern))[:_MOST_FILES]:
         for line in file.read_bytes().splitlines(keepends=True):
             if left and line.endswith(b"\n"):
                 left -= 1

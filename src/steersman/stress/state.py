@@ -309,16 +309,12 @@ class Expectation:
 
     def _counts(self, difference: Difference) -> bool:
         name, path = difference.object, difference.path
-        if (name, "") in self._unstable:
-            return False
-        steps = _prefixes(path)
-        if any((name, each) in self._unstable for each in steps):
+        if any(each == name and _contains(outer, path) for each, outer in self._unstable):
             return False
         shown = f"{name}: {path}"
         return not any(fnmatchcase(shown, pattern) for pattern in self._ignored)
 
 
-def _prefixes(path: str) -> list[str]:
-    """Return a path, and the paths of all that contain it."""
-    ends = [index for index, character in enumerate(path) if character in ".["]
-    return [path, *(path[:end] for end in ends)]
+def _contains(outer: str, path: str) -> bool:
+    """Return True if a path is `outer` or lies below it; all lie below the empty one."""
+    return not outer or (path.startswith(outer) and path[len(outer) : len(outer) + 1] in ("", ".", "["))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steersman.testing.environment import Environment
     from steersman.testing.keys import copy_keys as copy_keys
     from steersman.testing.keys import make_keys as make_keys
+    from steersman.testing.many import Clusters, ThreadedClusters, clusters, threaded_clusters
     from steersman.testing.pool import Pool as Pool
     from steersman.testing.server_process import WITHOUT_ACCOUNTS, ServerNotReady, ServerProcess
     from steersman.testing.threaded_environment import BlockingClock, ThreadedEnvironment
@@ -36,13 +37,17 @@ __all__ = [
     "BlockingClock",
     "Client",
     "Clock",
+    "Clusters",
     "Environment",
     "NotEstablished",
     "NotReached",
     "ServerNotReady",
     "ServerProcess",
+    "ThreadedClusters",
     "ThreadedEnvironment",
     "User",
+    "clusters",
+    "threaded_clusters",
 ]
 
 _MODULES = {
@@ -53,6 +58,7 @@ _MODULES = {
     "environment": ("Environment",),
     "keys": ("copy_keys", "make_keys"),
     "server_process": ("WITHOUT_ACCOUNTS", "ServerNotReady", "ServerProcess"),
+    "many": ("Clusters", "ThreadedClusters", "clusters", "threaded_clusters"),
     "pool": ("Pool",),
     "threaded_environment": ("BlockingClock", "ThreadedEnvironment"),
     "users": ("ADMIN", "User"),

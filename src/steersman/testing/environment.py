@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import fields
@@ -17,6 +15,7 @@ from steersman.controlplane.options import Options
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.machinery.suggestions import did_you_mean
+from steersman.report.recording import Recording, recording_of_environment
 from steersman.report.report import Report
 from steersman.report.tally import Tally
 from steersman.testing import imported, throw_away_keys
@@ -24,7 +23,8 @@ from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.faults import Faults
 from steersman.testing.journal import Journal
-from steersman.testing.request_counter import RequestCounter
+from steersman.testing.kubeconfig import Access, kubeconfig
+from steersman.testing.request_counter import counter_of
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
 
@@ -99,6 +99,7 @@ class Environment:
         self._temporary: TemporaryDirectory[str] | None = None
         self._cluster: Cluster | None = None
         self._running: tuple[ControlPlane, Address] | None = None
+        self._recording: Recording | None = None
 
     async def start(self) -> None:
         """Start the server; it is ready when this returns.
@@ -117,6 +118,11 @@ class Environment:
             make_private_folder(folder)
             self._clock = Clock() if self._moves_time else None
             self._running = await self._start(self._options_in(folder))
+            self._recording = recording_of_environment()
+            if self._recording is not None:
+                server = self._running[0].server
+                assert server is not None
+                self._recording.start(server.traces)
             if self._temporary is not None:
                 throw_away_keys.keep(self._temporary.name)
         except BaseException:
@@ -169,11 +175,14 @@ class Environment:
         self.faults.clear()
         self._stop_counting()
         plane, self._running = self._running[0], None
+        recording, self._recording = self._recording, None
         cluster, self._cluster = self._cluster, None
         for user in [each for each in self._tokens if isinstance(each, User)]:
             del self._tokens[user]
         try:
             await (cluster or plane).stop()
+            if recording is not None:
+                await recording.stop()
         finally:
             self._end_clock()
             self._remove_temporary()
@@ -237,6 +246,7 @@ class Environment:
         Earlier clients cannot reach the server any more. Raises TypeError, OptionsError.
         """
         plane, address = self._started()
+        assert plane.server is not None
         await plane.stop_listening()
         await self.restore(snapshot)
         assert plane.storage is not None
@@ -247,6 +257,9 @@ class Environment:
         self.journal.clear()
         self.faults.clear()
         self._stop_counting()
+        if self._recording is not None:
+            await self._recording.stop()
+            self._recording.start(plane.server.traces)
 
     async def wait_for(
         self,
@@ -278,7 +291,7 @@ class Environment:
         server = self.plane.server
         assert server is not None
         tally = Tally()
-        self._counting.append(server.traces.add(RequestCounter(tally)))
+        self._counting.append(server.traces.add(counter_of(tally)))
         return Report(tally, user_agent)
 
     def _stop_counting(self) -> None:
@@ -313,23 +326,15 @@ class Environment:
         Only its owner can read it. Raises KeyError for a name that is not in `users`, RuntimeError if the server does
         not listen.
         """
-        address = self._address()
-        cluster = {
-            "server": address.url,
-            "certificate-authority-data": base64.b64encode(address.ca.read_bytes()).decode(),
-        }
-        name = user.name if isinstance(user, User) else user
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "steersman", "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": self.token(user)}}],
-            "contexts": [{"name": "steersman", "context": {"cluster": "steersman", "user": name}}],
-            "current-context": "steersman",
-        }
-        path = self.plane.options.data_dir / f"user-{name.replace('/', '-')}.kubeconfig"
-        write_whole(path, json.dumps(content, indent=2).encode() + b"\n")
+        access = self.access(user)
+        path = self.plane.options.data_dir / f"user-{access.user.replace('/', '-')}.kubeconfig"
+        write_whole(path, kubeconfig({"steersman": access}))
         return path
+
+    def access(self, user: str | User = ADMIN.name) -> Access:
+        """Return what a user's kubeconfig says. Raises KeyError, RuntimeError as `kubeconfig` does."""
+        address = self._address()
+        return Access(address.url, address.ca, user.name if isinstance(user, User) else user, self.token(user))
 
     def _started(self) -> tuple[ControlPlane, Address]:
         if self._running is None:

@@ -17,6 +17,8 @@ from steersman.faults.fault import (
     Injection,
     InvalidFault,
     Match,
+    NodeEffect,
+    StaleEffect,
     Status,
     WatchEffect,
     When,
@@ -94,6 +96,10 @@ class Faults:
         user: Patterns = (),
         group: Patterns = (),
         user_agent: Patterns = (),
+        webhook: Patterns = (),
+        conversion: Patterns = (),
+        api_service: Patterns = (),
+        node: Patterns = (),
         skip: int = 0,
         times: int = 0,
         probability: float = 1.0,
@@ -106,6 +112,16 @@ class Faults:
         delay_after: float = 0.0,
         cut: bool = False,
         lose_answer: bool = False,
+        hang: bool = False,
+        garbage: bool = False,
+        refuse: bool = False,
+        silence_node: bool = False,
+        delay_syncs: float = 0.0,
+        stale_by: int = 0,
+        stale_for: float = 0.0,
+        stale_hold: bool = False,
+        even_behind_shown: bool = False,
+        even_consistent: bool = False,
         close_watch_after: float | None = None,
         close_watch_after_events: int | None = None,
         expire_watch: bool = False,
@@ -118,11 +134,20 @@ class Faults:
         `resource` is written as in RBAC rules (`pods`, `pods/status`, `*`), also as `deployments.apps`. `skip` requests
         pass first, then `times` are hit (0: all); with `probability` chance decides, the same way for each `seed`.
 
+        With `webhook` (names of webhooks or their configurations), `conversion` (definitions) or `api_service` the
+        fault is one of calls that the server makes, in place of requests. With `node` it is one of kubelets: with
+        `silence_node` they stop to report, and with `delay_syncs` they see changes of pods so many seconds later.
+
         `code` answers with an error, which has the usual reason and message of its code unless they are given.
         `delay` and `delay_after` are seconds before a request is carried out, and before its answer. `cut` cuts the
-        connection before the request is carried out, `lose_answer` after it. The arguments about watches close them
-        after seconds or events, with the error 410 by `expire_watch`, delay their events, hold them back until the
-        fault is removed, or leave out bookmarks.
+        connection before the request is carried out, `lose_answer` after it. `hang` lets requests wait until the fault is
+        removed, `garbage` answers with HTML, and `refuse` refuses the connection of a call. The arguments about watches
+        close them after seconds or events, with the error 410 by `expire_watch`, delay their events, hold them back
+        until the fault is removed, or leave out bookmarks.
+
+        `stale_by` (revisions), `stale_for` (seconds) and `stale_hold` (since the fault was added) answer reads that
+        name a resourceVersion, such as 0, from an older state, never behind the one that the connection was shown; the
+        arguments `even_...` lift these limits.
 
         Raises InvalidFault (a ValueError).
         """
@@ -141,6 +166,11 @@ class Faults:
             delay=Delay(_duration(delay), _duration(delay_after)),
             cut=cut,
             lose_answer=lose_answer,
+            hang=hang,
+            garbage=garbage,
+            refuse=refuse,
+            stale=StaleEffect(stale_by, _duration(stale_for), stale_hold, even_behind_shown, even_consistent),
+            node=NodeEffect(silence_node, _duration(delay_syncs)),
             watch=watch,
         )
         match = Match(
@@ -151,6 +181,10 @@ class Faults:
             resources=_patterns(resource),
             namespaces=_patterns(namespace),
             names=_patterns(name),
+            webhooks=_patterns(webhook),
+            conversions=_patterns(conversion),
+            api_services=_patterns(api_service),
+            nodes=_patterns(node),
         )
         spec = spec_of(msgspec.to_builtins(FaultSpec(match, When(skip, times, probability, seed), effect)))
         fault = self._call(lambda: self._faults.add(f"test-{next(_numbers)}", spec))

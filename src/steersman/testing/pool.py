@@ -16,7 +16,7 @@ from steersman.testing.threaded_environment import ThreadedEnvironment
 
 logger = logging.getLogger(__name__)
 
-_MOST_KEPT: Final = 4
+MOST_KEPT: Final = 16
 """Idle servers of different configurations; beyond that, the least recently used one is stopped."""
 
 
@@ -41,20 +41,21 @@ class Pool:
         self._waiting: OrderedDict[str, _Prepared] = OrderedDict()
 
     @contextmanager
-    def borrowed(self, crds: Sequence[Path] = (), **arguments: Any) -> Iterator[ThreadedEnvironment]:
+    def borrowed(self, crds: Sequence[Path] = (), *, role: str = "", **arguments: Any) -> Iterator[ThreadedEnvironment]:
         """Yield a server with these definitions, created with these arguments of `Environment`, and reset it
         afterwards.
 
+        Servers that are borrowed at the same time need different roles, such as the names of clusters.
         Raises what `ThreadedEnvironment.start` and `apply_definitions` raise.
         """
-        kind = repr((list(crds), sorted(arguments.items())))
+        kind = repr((role, list(crds), sorted(arguments.items())))
         prepared = self._waiting.pop(kind, None) or self._prepare(crds, arguments)
         try:
             yield prepared.environment
         finally:
             if _renew(prepared):
                 self._waiting[kind] = prepared
-                if len(self._waiting) > _MOST_KEPT:
+                if len(self._waiting) > MOST_KEPT:
                     self._waiting.popitem(last=False)[1].environment.stop()
             else:
                 prepared.environment.stop()

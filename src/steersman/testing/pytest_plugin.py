@@ -12,32 +12,73 @@ demand. It also declares the mark `steersman(...)` and the setting `steersman_cr
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from steersman.testing import BlockingClock, Pool, ThreadedEnvironment
+    from pathlib import Path
+
+    from steersman.testing import BlockingClock, Pool, ThreadedClusters, ThreadedEnvironment
 
 _MARK = (
-    "steersman(crds=[...], users=[...], controllers=False, nodes=0, clock=False, fresh=False, **flags): files and "
-    "folders of CustomResourceDefinitions for the server of this test, its users, what works on it, whether it is to "
-    "be one that no other test had, and flags of `steersman serve`"
+    "steersman(crds=[...], users=[...], controllers=False, nodes=0, clock=False, fresh=False, clusters=[...], **flags): "
+    "files and folders of CustomResourceDefinitions for the server of this test, its users, what works on it, whether "
+    "it is to be one that no other test had, the names of several, and flags of `steersman serve`"
 )
 _CRDS = "files and folders of CustomResourceDefinitions that every server of the fixtures has"
+_REPORT = (
+    "print a report on the requests to all servers at the end, of clients with this text in their user agent (of all "
+    "clients for -)"
+)
+_FOLDER = "STEERSMAN_REPORT"
 _SERVERS = ("steersman", "steersman_controllers", "steersman_cluster", "steersman_session")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the setting."""
+    """Declare the settings and the option."""
     parser.addini("steersman_crds", _CRDS, type="paths", default=[])
+    parser.addini("steersman_report", _REPORT, default="")
+    parser.getgroup("steersman").addoption(
+        "--steersman-report", nargs="?", const="-", default="", metavar="USER_AGENT", help=_REPORT
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark."""
+    """Declare the mark, and let servers record their requests if a report is wanted."""
     config.addinivalue_line("markers", _MARK)
+    if _report_of(config) and _FOLDER not in os.environ:
+        os.environ[_FOLDER] = mkdtemp(prefix="steersman-report-")  # workers of pytest-xdist inherit it
+        config.add_cleanup(_remove_requests)
+
+
+def _report_of(config: pytest.Config) -> str:
+    """Return the part of the user agents that the report is about, "-" for all, "" if no report is wanted."""
+    return config.getoption("--steersman-report") or str(config.getini("steersman_report"))
+
+
+def _remove_requests() -> None:
+    shutil.rmtree(os.environ.pop(_FOLDER))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the report on the requests of all servers."""
+    wanted = _report_of(config)
+    folder = os.environ.get(_FOLDER, "")
+    if not wanted or not os.path.isdir(folder) or not os.listdir(folder):
+        return
+    user_agent = () if wanted == "-" else ("--user-agent", wanted)
+    command = (sys.executable, "-m", "steersman.cli", "report", "--read", folder, *user_agent)
+    found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    terminalreporter.section("requests to steersman's servers")
+    terminalreporter.write_line(found.stdout)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -50,6 +91,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             environment: ThreadedEnvironment | None = given.get(name)
             if environment is not None and environment.thread is not None:
                 report.sections.append((name, environment.run(environment.environment.report())))
+        for name, each in given.get("steersman_clusters", {}).items():
+            report.sections.append((f"steersman_clusters {name}", each.run(each.environment.report())))
     return report
 
 
@@ -94,6 +137,20 @@ def steersman_cluster(_steersman_pool: Pool, request: pytest.FixtureRequest) -> 
 
 
 @pytest.fixture
+def steersman_clusters(_steersman_pool: Pool, request: pytest.FixtureRequest) -> Iterator[ThreadedClusters]:
+    """Servers of the test's own by name, "one" and "two" unless the mark names them with `clusters=[...]`."""
+    from steersman.testing import ThreadedClusters
+
+    crds, arguments = _arguments(request, {})
+    names = arguments.pop("clusters", ("one", "two"))
+    with ExitStack() as ending:
+        found = {
+            name: ending.enter_context(_taken(_steersman_pool, f"cluster {name}", crds, arguments)) for name in names
+        }
+        yield ThreadedClusters(found)
+
+
+@pytest.fixture
 def steersman_clock(request: pytest.FixtureRequest) -> BlockingClock:
     """Clock that moves the time of the test's server, of all its clients, and of this process."""
     for name in ("steersman_cluster", "steersman_controllers", "steersman"):
@@ -103,8 +160,8 @@ def steersman_clock(request: pytest.FixtureRequest) -> BlockingClock:
     raise pytest.UsageError("steersman_clock moves the time of a server: ask for one of the fixtures of servers too")
 
 
-@contextmanager
-def _server(pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]) -> Iterator[ThreadedEnvironment]:
+def _arguments(request: pytest.FixtureRequest, defaults: dict[str, Any]) -> tuple[list[Path], dict[str, Any]]:
+    """Return the definitions and the arguments of the marks of a test, the nearest mark first."""
     arguments: dict[str, Any] = {}
     for mark in request.node.iter_markers("steersman"):
         if mark.args:
@@ -116,9 +173,24 @@ def _server(pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]
     if "steersman_clock" in request.fixturenames:
         arguments["clock"] = True
     crds = [*request.config.getini("steersman_crds"), *(request.config.rootpath / e for e in arguments.pop("crds", ()))]
-    if arguments.pop("fresh", False):
-        with pool.new(crds, **arguments) as environment:
+    return crds, arguments
+
+
+@contextmanager
+def _server(pool: Pool, request: pytest.FixtureRequest, defaults: dict[str, Any]) -> Iterator[ThreadedEnvironment]:
+    crds, arguments = _arguments(request, defaults)
+    arguments.pop("clusters", None)
+    with _taken(pool, "", crds, arguments) as environment:
+        yield environment
+
+
+@contextmanager
+def _taken(pool: Pool, role: str, crds: list[Path], arguments: dict[str, Any]) -> Iterator[ThreadedEnvironment]:
+    """Yield a server that another test had before, or with `fresh` one that no other test has."""
+    options = {name: value for name, value in arguments.items() if name != "fresh"}
+    if arguments.get("fresh"):
+        with pool.new(crds, **options) as environment:
             yield environment
     else:
-        with pool.borrowed(crds, **arguments) as environment:
+        with pool.borrowed(crds, role=role, **options) as environment:
             yield environment

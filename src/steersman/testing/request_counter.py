@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from steersman.report.tally import Tally
 from steersman.tracing.documents import summary
+from steersman.tracing.readers import EveryRequest
 from steersman.tracing.trace import Trace
 
 
-class RequestCounter:
-    """Counts every request (tracing.readers.Reader)."""
+def counter_of(tally: Tally) -> EveryRequest:
+    """Return a reader that counts every request."""
 
-    least_seconds = 0.0
-    wants_all = True
-    reads_spans = False
+    def count(trace: Trace, is_open: bool) -> None:
+        tally.add(summary(trace, is_open=is_open))
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-
-    def wants(self, trace: Trace) -> bool:
-        """Return True: every request counts."""
-        return True
-
-    def ended(self, trace: Trace) -> None:
-        """Count a request."""
-        self._tally.add(summary(trace))
+    return EveryRequest(count)

@@ -33,8 +33,11 @@ class _Second:
 _second: Final = _Second()
 
 
-def summary(trace: Trace) -> dict[str, Any]:
-    """Return the facts about a request with its id, time (RFC 3339) and duration in milliseconds."""
+def summary(trace: Trace, *, is_open: bool = False) -> dict[str, Any]:
+    """Return the facts about a request with its id, time (RFC 3339) and duration in milliseconds.
+
+    With `is_open` it is about a watch that has just begun.
+    """
     answered = trace.answered
     found: dict[str, Any] = {
         "id": "" if answered is None else answered.id,
@@ -43,6 +46,8 @@ def summary(trace: Trace) -> dict[str, Any]:
     }
     if answered is not None:
         found.update(answered.line(trace))
+    if is_open:
+        found.update(milliseconds=0.0, open=True)
     return found
 
 

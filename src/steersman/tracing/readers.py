@@ -32,13 +32,49 @@ class Reader(Protocol):
         """Return True if the reader needs the facts that only spans have."""
         ...
 
+    @property
+    def reads_changes(self) -> bool:
+        """Return True if the reader needs the paths of the fields that a write has changed."""
+        ...
+
     def wants(self, trace: Trace) -> bool:
         """Return True if the reader, which does not want every trace, wants this one, which has just begun."""
+        ...
+
+    def opened(self, trace: Trace) -> None:
+        """Take a trace whose request is a watch that has just begun; it also comes to `ended`."""
         ...
 
     def ended(self, trace: Trace) -> None:
         """Take a trace whose request has been answered to its last byte."""
         ...
+
+
+class EveryRequest:
+    """A reader of all requests with the fields that they have changed.
+
+    `take` is called with each trace at the end of its request, and with True also at the beginning of a watch.
+    """
+
+    least_seconds = 0.0
+    wants_all = True
+    reads_spans = False
+    reads_changes = True
+
+    def __init__(self, take: Callable[[Trace, bool], None]) -> None:
+        self._take = take
+
+    def wants(self, trace: Trace) -> bool:
+        """Return True."""
+        return True
+
+    def opened(self, trace: Trace) -> None:
+        """Pass on the trace of a watch that has just begun."""
+        self._take(trace, True)
+
+    def ended(self, trace: Trace) -> None:
+        """Pass on the trace of an answered request."""
+        self._take(trace, False)
 
 
 class Readers:
@@ -53,6 +89,7 @@ class Readers:
         self.reads_spans = False
         """True if a reader needs the facts that only spans have."""
         self._want_all = True
+        self._reads_changes = False
 
     def add(self, reader: Reader) -> Callable[[], None]:
         """Add a reader; return a function that removes it, and does nothing the second time."""
@@ -64,6 +101,7 @@ class Readers:
         self.least_seconds = min((each.least_seconds for each in readers), default=math.inf)
         self.reads_spans = any(each.reads_spans for each in readers)
         self._want_all = all(each.wants_all for each in readers)
+        self._reads_changes = any(each.reads_changes for each in readers)
 
     def begin(self, headers: Mapping[str, str]) -> Trace | None:
         """Return a trace for a request with these headers, by lower-case names; None if nothing needs one.
@@ -76,10 +114,19 @@ class Readers:
             return None
         began = monotonic()
         trace = Trace([], began, time(), propagated, readers, self.filters, [began])
+        trace.reads_changes = self._reads_changes
         if self._want_all:
             return trace
         trace.readers = tuple([each for each in readers if each.wants_all or each.wants(trace)])
         return trace if trace.readers or propagated is not None else None
+
+    def open(self, trace: Trace) -> None:
+        """Pass the trace of a watch that has just begun to its readers. The failure of a reader is logged."""
+        for each in trace.readers:
+            try:
+                each.opened(trace)
+            except Exception:
+                logger.exception("a reader of traces failed")
 
     def end(self, trace: Trace) -> None:
         """Pass an ended trace to its readers. The failure of a reader is logged, and reaches neither client nor reader."""

@@ -269,6 +269,7 @@ class Trace(Recorder, eq=False):
     context that the client sent. `answered` is set at the end of the request. `answered_at` is the time at which the
     handler returned an answer whose body is produced later, else 0. `object_name` is the name of a created object.
     `user` is the authenticated user, before impersonation. `is_unchanged` is True for a write that has changed nothing.
+    `changed` are the paths of the fields that an update has changed, None unless `reads_changes`.
     `error` is the last error that has passed a step. `sampling` is None unless traces are exported. `span_id` is the id
     of the request's own span, `span` its declaration.
     """
@@ -285,6 +286,8 @@ class Trace(Recorder, eq=False):
     object_name: str = ""
     user: Any = None
     is_unchanged: bool = False
+    reads_changes: bool = False
+    changed: list[str] | None = None
     error: BaseException | None = None
     sampling: Sampling | None = None
     span_id: int = 0

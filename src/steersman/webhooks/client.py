@@ -20,7 +20,7 @@ from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import is_digits
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
-from steersman.net.client.transport import Transport
+from steersman.net.client.transport import Sender, Transport
 from steersman.net.message import BodyAborted
 from steersman.tracing.trace import current_recorder, http_client_span, outgoing
 from steersman.webhooks.kubeconfig import Endpoint
@@ -46,6 +46,9 @@ _MAX_MESSAGE: Final = 2048
 """Most bytes of a text response that go into an error message."""
 _TRANSIENT_REASONS: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
 
+
+Through = Callable[[Sender], Sender]
+"""Function that returns the sender of one call, given the client's own one."""
 
 Attempt = Callable[[Callable[[], Awaitable[bytes]]], Awaitable[bytes]]
 """Wrapper of one attempt: it calls its argument, and may raise errors about the response."""
@@ -105,14 +108,15 @@ class WebhookClient:
         """Close the kept connections."""
         self._sender.close()
 
-    async def post(self, body: bytes, attempt: Attempt | None = None) -> bytes:
+    async def post(self, body: bytes, attempt: Attempt | None = None, *, through: Through | None = None) -> bytes:
         """Post `body` and return the response body, which is not empty unless `only_delivers`.
 
-        `attempt` wraps each attempt. Raises WebhookError, and StatusError for a response that reports a failure.
+        `attempt` wraps each attempt; `through` replaces the sender. Raises WebhookError, and StatusError for a response
+        that reports a failure.
         """
 
         def send() -> Awaitable[bytes]:
-            return self._post_with_retries(body, self._timeout)
+            return self._post_with_retries(body, self._timeout, through)
 
         if self._backoff is None:
             return await (send() if attempt is None else attempt(send))
@@ -126,37 +130,38 @@ class WebhookClient:
             await self._sleep(self._backoff.wait(step))
         raise AssertionError("every attempt returns or raises")
 
-    async def post_with_timeout(self, body: bytes, seconds: float) -> bytes:
+    async def post_with_timeout(self, body: bytes, seconds: float, *, through: Through | None = None) -> bytes:
         """Post `body` in one attempt within `seconds`, a time limit that is also sent in the query. Return the
         response body.
 
-        Raises WebhookError, StatusError.
+        `through` replaces the sender. Raises WebhookError, StatusError.
         """
         try:
             async with asyncio.timeout(seconds):
-                return await self._post_with_retries(body, seconds)
+                return await self._post_with_retries(body, seconds, through)
         except TimeoutError:
             raise self._error("context deadline exceeded", self._query(seconds)) from None
 
-    async def _post_with_retries(self, body: bytes, seconds: float) -> bytes:
+    async def _post_with_retries(self, body: bytes, seconds: float, through: Through | None) -> bytes:
         """Post `body`, and retry as often as the webhook asks for it by `Retry-After`."""
         for _ in range(_MAX_RETRIES):
             try:
-                return await self._post(body, seconds)
+                return await self._post(body, seconds, through)
             except StatusError as error:
                 if not error.retry_after or (error.code != 429 and error.code < 500):
                     raise
                 await self._sleep(error.retry_after)
-        return await self._post(body, seconds)
+        return await self._post(body, seconds, through)
 
     def _query(self, seconds: float) -> str:
         return f"timeout={format_duration(int(seconds * 1e9))}"
 
-    async def _post(self, body: bytes, seconds: float) -> bytes:
+    async def _post(self, body: bytes, seconds: float, through: Through | None) -> bytes:
+        sender = self._sender if through is None else through(self._sender)
         query = self._query(seconds)
         try:
             async with asyncio.timeout(self._timeout), self._permits:
-                return await self._exchange(body, query)
+                return await self._exchange(sender, body, query)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
             raise self._error(why, query, timed_out=True) from None
@@ -171,11 +176,11 @@ class WebhookClient:
         shown = quote(f"{self._endpoint.shown}?{query}")
         return WebhookError(f"Post {shown}: {why}", again=again, timed_out=timed_out)
 
-    async def _exchange(self, body: bytes, query: str) -> bytes:
+    async def _exchange(self, sender: Sender, body: bytes, query: str) -> bytes:
         """Return the body of the last response: redirects on the same server are followed as Go's client does."""
         method, target = "POST", self._endpoint.target + self._separator + query
         for _ in range(_MAX_REDIRECTS + 1):
-            answer, data = await self._send(method, target, body)
+            answer, data = await self._send(sender, method, target, body)
             location = answer.header("location")
             if answer.status not in _REDIRECTS or not location:
                 return self._checked_body(answer, data)
@@ -184,7 +189,7 @@ class WebhookClient:
                 method, body = "GET", b""
         raise BadAnswer(f"stopped after {_MAX_REDIRECTS} redirects")
 
-    async def _send(self, method: str, target: str, body: bytes) -> tuple[Answer, bytes]:
+    async def _send(self, sender: Sender, method: str, target: str, body: bytes) -> tuple[Answer, bytes]:
         """Send a request, and return the response and its body up to one byte beyond the limit."""
         endpoint = self._endpoint
         headers = [
@@ -198,26 +203,26 @@ class WebhookClient:
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
         if self._passes_trace and current_recorder() is not None:
-            return await self._send_in_span(method, target, headers, body)
-        return await self._exchanged(method, target, headers, body)
+            return await self._send_in_span(sender, method, target, headers, body)
+        return await self._exchanged(sender, method, target, headers, body)
 
     async def _send_in_span(
-        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes
+        self, sender: Sender, method: str, target: str, headers: list[tuple[str, str]], body: bytes
     ) -> tuple[Answer, bytes]:
         """Send a request that passes the trace context on, and return as `_send` does."""
         url = self._endpoint.url.partition("://")
         with http_client_span(method, f"{url[0]}://{url[2].partition('/')[0]}{target}") as opened:
-            answer, data = await self._exchanged(method, target, [*headers, *outgoing()], body)
+            answer, data = await self._exchanged(sender, method, target, [*headers, *outgoing()], body)
             if opened is not None:
                 opened.set("network.protocol.version", answer.version)
                 opened.set("http.response.status_code", answer.status)
             return answer, data
 
     async def _exchanged(
-        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes
+        self, sender: Sender, method: str, target: str, headers: list[tuple[str, str]], body: bytes
     ) -> tuple[Answer, bytes]:
         endpoint = self._endpoint
-        answer = await self._sender.send(endpoint.address, method, target, headers, whole=body, again=True)
+        answer = await sender.send(endpoint.address, method, target, headers, whole=body, again=True)
         try:
             return answer, await answer.read(self._max_answer_bytes + 1)
         finally:

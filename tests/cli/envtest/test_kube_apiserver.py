@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import ssl
 import subprocess
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -29,79 +27,7 @@ from steersman.cli.envtest import kube_apiserver
 from steersman.cli.envtest.claim import claim
 from steersman.cli.flags import NOT_SUPPORTED
 from steersman.controlplane.options import FLAGS, OptionsError
-
-TOKEN = "token-of-the-administrator"
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-class Running:
-    """A kube-apiserver, with requests by a token."""
-
-    def __init__(self, program: Path, folder: Path, *flags: str) -> None:
-        folder.mkdir(exist_ok=True)
-        tokens = folder / "tokens.csv"
-        tokens.write_text(f"{TOKEN},admin,admin,system:masters\n")
-        self.certificates = folder / "certificates"
-        self.port = _free_port()
-        self.process = subprocess.Popen(
-            [
-                program,
-                f"--token-auth-file={tokens}",
-                f"--cert-dir={self.certificates}",
-                f"--secure-port={self.port}",
-                "--bind-address=127.0.0.1",
-                "--authorization-mode=RBAC",
-                "--disable-admission-plugins=ServiceAccount",
-                *flags,
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def request(self, method: str, path: str, body: Any = None) -> Any:
-        context = ssl.create_default_context(cafile=str(self.certificates / "apiserver.crt"))
-        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", method=method)
-        request.add_header("Authorization", f"Bearer {TOKEN}")
-        if body is not None:
-            request.data = json.dumps(body).encode()
-            request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
-            return answer.read()
-
-    def wait_ready(self) -> None:
-        until = time.monotonic() + 30
-        while True:
-            try:
-                assert self.request("GET", "/healthz") == b"ok"
-            except OSError:
-                assert self.process.poll() is None, self.process.communicate()
-                assert time.monotonic() < until
-                time.sleep(0.02)
-            else:
-                return
-
-    def refusal(self) -> str:
-        """Return the line that a server prints if it does not start."""
-        _, told = self.process.communicate(timeout=60)
-        assert self.process.returncode == 1
-        assert told.startswith("kube-apiserver: ")
-        assert told.count("\n") == 1, told
-        return told
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for each in (self.process.stdout, self.process.stderr):
-            if each is not None:
-                each.close()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+from tests.cli.envtest.programs import CONFIG_MAPS, Running, free_port
 
 
 @pytest.fixture
@@ -197,7 +123,7 @@ def test_what_is_no_etcd_of_ours_is_told(servers: str, told: str) -> None:
 
 def test_an_etcd_that_never_listens_is_not_waited_for_forever() -> None:
     with pytest.raises(OptionsError, match="cannot connect to"):
-        claim(f"http://127.0.0.1:{_free_port()}", longest_wait=0.05)
+        claim(f"http://127.0.0.1:{free_port()}", longest_wait=0.05)
 
 
 def test_flags_that_envtest_and_its_like_pass_are_taken(tmp_path: Path) -> None:
@@ -266,7 +192,7 @@ def test_the_command_line_and_certificates_of_tools_in_java_are_taken(
     _self_signed(home, "apiserver", [(NameOID.COMMON_NAME, "example.org")], [x509.IPAddress(ip_address("127.0.0.1"))])
     user = [(NameOID.ORGANIZATION_NAME, "system:masters"), (NameOID.COMMON_NAME, "jenvtest")]
     _self_signed(home, "client", user, [])
-    key, port = str(home / "apiserver.key"), _free_port()
+    key, port = str(home / "apiserver.key"), free_port()
     etcd = make_etcd(
         "-wal-dir",
         str(tmp_path / "wal"),

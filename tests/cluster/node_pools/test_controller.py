@@ -238,6 +238,22 @@ async def test_a_simulated_node_with_the_label_joins_the_pool_and_leaves_it_with
     await status_with(client, "worker", replicas=2)
 
 
+async def test_a_copy_of_a_node_by_an_autoscaler_is_not_of_the_pool(client: Client) -> None:
+    await create(client, "spot", replicas=1)
+    await status_with(client, "spot", replicas=1, readyReplicas=1)
+    copy = await client.get(NODES, "spot-0")
+    copy.metadata.name, copy.metadata.uid, copy.metadata.resource_version = "copy", "", ""
+    copy.spec.provider_id = "kwok:copy"
+    await client.create(NODES, copy)
+
+    async def is_released() -> bool:
+        return not (await client.get(NODES, "copy")).metadata.owner_references
+
+    await eventually(is_released)
+    await status_with(client, "spot", replicas=1)
+    assert await names(client) == ["copy", "spot-0"]
+
+
 async def test_a_deleted_pool_takes_its_nodes_with_it(client: Client) -> None:
     await create(client, "worker", replicas=2)
     await has_nodes(client, "worker-0", "worker-1")

@@ -54,3 +54,12 @@ def test_new_pods_get_addresses_that_no_pod_has() -> None:
     simulated = real.node()
     simulated["spec"]["podCIDR"] = "10.128.4.0/24"
     assert str(pod_range_for(objects(simulated, real.pod("a", ip="10.128.4.9")))) == "10.128.0.0/9"
+
+
+def test_pods_outside_of_the_ranges_of_their_nodes_keep_their_addresses() -> None:
+    usual, other = real.node(), real.node("other", "10.0.0.8")
+    other["spec"]["podCIDR"] = "10.244.4.0/24"
+    pods = [real.pod("a", ip="10.244.3.9"), real.pod("b", ip="10.244.3.10")]
+    assert str(pod_range_for(objects(usual, other, *pods))) == "10.128.0.0/9"
+    of_other_node = real.pod("c", ip="10.244.4.9")  # of the range of another node, as Calico gives addresses
+    assert str(pod_range_for(objects(usual, other, *pods, of_other_node))) == "100.64.0.0/10"

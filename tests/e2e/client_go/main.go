@@ -87,6 +87,7 @@ func main() {
 	prefix := flags.String("prefix", "go", "what the names of the namespaces begin with")
 	seconds := flags.Float64("seconds", 8, "how long is written at random")
 	seed := flags.Int64("seed", 1, "of the random writes")
+	faults := flags.Bool("faults", false, "meet Faults of a cluster, and do nothing else")
 	outages := flags.Bool("outages", false, "the server may be gone for a while")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		panic(err)
@@ -96,7 +97,13 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	out := &report{Checks: map[string]finding{}, Counts: map[string]int{}}
-	if err := run(ctx, *kubeconfig, *prefix, *seconds, *seed, *outages, out); err != nil {
+	err := error(nil)
+	if *faults {
+		err = meetFaults(ctx, *kubeconfig, out)
+	} else {
+		err = run(ctx, *kubeconfig, *prefix, *seconds, *seed, *outages, out)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "client_go:", err)
 		os.Exit(2)
 	}

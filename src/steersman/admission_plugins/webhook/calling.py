@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from time import perf_counter
 from typing import Final, Literal
 
@@ -20,6 +21,9 @@ from steersman.admission_plugins.webhook.review import (
 )
 from steersman.audit.latencies import MUTATING, VALIDATING
 from steersman.audit.trail import timed
+from steersman.faults.fault import Call
+from steersman.faults.fault_set import ANNOTATION, RESOURCE, FaultSet
+from steersman.faults.faulty_sender import FaultySender
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
@@ -35,7 +39,7 @@ from steersman.tracing.trace import (
     branch,
     current_recorder,
 )
-from steersman.webhooks.client import WebhookError
+from steersman.webhooks.client import Through, WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload, offload_if
@@ -72,8 +76,9 @@ class Denied(Exception):
 class Caller:
     """Calls webhooks of one kind; `type` is the kind's name in metrics."""
 
-    def __init__(self, clients: Clients, metrics: WebhookMetrics, *, mutating: bool) -> None:
+    def __init__(self, clients: Clients, metrics: WebhookMetrics, faults: FaultSet | None, *, mutating: bool) -> None:
         self._clients: Final = clients
+        self._faults: Final = faults
         self._metrics: Final = metrics
         self._mutating: Final = mutating
         self._log: Final = LimitedLog(logging.getLogger(__name__))
@@ -106,7 +111,10 @@ class Caller:
             raise CallFailed(hook, f"could not get REST client: {error}", _INTERNAL) from None
         try:
             layer = MUTATING if self._mutating else VALIDATING
-            answer = await timed(attributes.audit, layer, client.post_with_timeout(review, hook.timeout))
+            through = self._through(hook, attributes)
+            answer = await timed(
+                attributes.audit, layer, client.post_with_timeout(review, hook.timeout, through=through)
+            )
             # A response may be large even for a small object.
             verdict = await offload_if(is_large_review(answer), _decode, answer, hook, uid, self._mutating)
         except StatusError as error:
@@ -127,6 +135,19 @@ class Caller:
         if not verdict.allowed:
             raise Denied(denial_error(hook.name, verdict.status))
         return verdict
+
+    def _through(self, hook: Hook, attributes: Attributes) -> Through | None:
+        """Return the sender of a call that a fault hits, None for the usual one."""
+        action = attributes.action
+        if self._faults is None or (action.group, action.resource) == RESOURCE:
+            return None
+        names = (f"{hook.configuration}/{hook.name}", hook.name, hook.configuration)
+        fault = self._faults.choose_for_call(Call("webhooks", names))
+        if fault is None:
+            return None
+        if attributes.audit is not None:
+            attributes.annotate(ANNOTATION, fault.name)
+        return partial(FaultySender, fault)
 
     def span(self, hook: Hook, attributes: Attributes, matched: MatchedResource) -> Branching | Unrecorded:
         """Return the span of a call, a context manager."""

@@ -81,7 +81,9 @@ class WebhookPlugin(Plugin):
         configurations.subscribe(self.notify_work_changed)
         self._selectors: Final = SelectorMatcher(dependencies.objects("", "namespaces"))
         self._conversions: Final = Conversions(dependencies.mapper)
-        self._caller: Final = Caller(self._clients, dependencies.webhook_metrics, mutating=self.mutates)
+        self._caller: Final = Caller(
+            self._clients, dependencies.webhook_metrics, dependencies.faults, mutating=self.mutates
+        )
 
     def close(self) -> None:
         self._clients.close()

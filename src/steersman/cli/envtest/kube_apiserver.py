@@ -22,8 +22,15 @@ from steersman.cli.serve import Service, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 if TYPE_CHECKING:
-    from steersman.stress.drop_in import Notes
+    from collections.abc import Sequence
 
+    from steersman.cluster.cluster import Cluster
+    from steersman.controlplane.control_plane import ControlPlane
+    from steersman.stress.drop_in import Notes
+    from steersman.work.parts import Part
+
+ROLE: Final = "STEERSMAN_ENVTEST_ROLE"
+"""Environment variable with a file of ClusterRoles: clients with certificates of system:masters have these rights."""
 STRESS_FOLDER: Final = "STEERSMAN_STRESS_FOLDER"
 """Environment variable of `steersman stress` (stress.drop_in)."""
 NOT_UPSTREAM: Final = frozenset(name for name, flag in FLAGS.items() if flag.is_own)
@@ -70,16 +77,16 @@ def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> Non
         options = with_certificates(options, own.get("cert-dir", ""))
     except OptionsError as error:
         fail(str(error), program="kube-apiserver")
-    notes = _notes()
-    make = None if notes is None else partial(_control_plane, notes)
     if nodes is not None:
         options = replace(options, controllers=("*",))
-        make = partial(_cluster, nodes, notes)
-    run(options, program="kube-apiserver", tied_to=held.connection, make=make)
+    run(options, program="kube-apiserver", tied_to=held.connection, make=partial(_service, nodes))
 
 
 def _notes() -> Notes | None:
-    """Return the faults of a run of `steersman stress` that this server takes part in, None if it does not."""
+    """Return the faults of a run of `steersman stress` that this server takes part in, None if it does not.
+
+    Raises OptionsError.
+    """
     folder = os.environ.get(STRESS_FOLDER)
     if not folder:
         return None
@@ -91,18 +98,40 @@ def _notes() -> Notes | None:
         raise OptionsError(f"{STRESS_FOLDER}: {error}") from None
 
 
-def _control_plane(notes: Notes, options: Options) -> Service:
-    from steersman.controlplane.control_plane import ControlPlane
+def _service(nodes: int | None, options: Options) -> Service:
+    """Return the server, as the environment variables want it. Raises OptionsError."""
+    from steersman.report.recording import recording_of_environment
 
-    plane = ControlPlane(options, owns_process=True, faults=notes.fault_set)
-    notes.attach(plane)
+    notes = _notes()
+    service = _plane(notes, options) if nodes is None else _cluster(nodes, notes, options)
+    if (recording := recording_of_environment()) is None:
+        return service
+    from steersman.cli.envtest.recorded import Recorded
+
+    return Recorded(service, recording)
+
+
+def _plane(notes: Notes | None, options: Options) -> ControlPlane:
+    from steersman.controlplane.control_plane import PARTS, ControlPlane
+
+    parts: Sequence[type[Part]] = PARTS
+    if role := os.environ.get(ROLE):
+        from steersman.cli.envtest.role import parts_of_role
+
+        parts = parts_of_role(Path(role))
+    faults = None if notes is None else notes.fault_set
+    plane = ControlPlane(options, owns_process=True, faults=faults, parts=parts)
+    if notes is not None:
+        notes.attach(plane)
     return plane
 
 
-def _cluster(nodes: int, notes: Notes | None, options: Options) -> Service:
+def _cluster(nodes: int, notes: Notes | None, options: Options) -> Cluster:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration, NodeGroup
 
+    if os.environ.get(ROLE):
+        raise OptionsError(f"{ROLE} is not for servers with controllers")
     configuration = Configuration((NodeGroup(count=nodes),), schedules=nodes > 0)
     cluster = Cluster(options, configuration, faults=None if notes is None else notes.fault_set)
     if notes is not None:

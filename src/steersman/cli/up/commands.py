@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from steersman.cluster.configuration import Configuration
     from steersman.controlplane.addresses import Address
 
-_DEFAULTS: Final = {"bind-address": "127.0.0.1", "allow-privileged": "true", "history": "256MiB,24h0m0s"}
+_DEFAULTS: Final = {
+    "bind-address": "127.0.0.1",
+    "allow-privileged": "true",
+    "history": "256MiB,24h0m0s",
+    "faults": "true",
+}
 _MOST_USED: Final = ("data-dir", "storage", "bind-address", "secure-port", "v")
 """Flags of the server that `--help` lists."""
 _PATIENCE: Final = 60.0
@@ -162,7 +167,7 @@ def _configuration(nodes: int | None, config: Path | None, dump: Path | None, op
             configuration = Configuration((NodeGroup(count=nodes),))
         elif config is None and (dump is not None or read_note(options.data_dir) is not None):
             configuration = Configuration(())
-        configuration = replace(configuration, pools=True, kwok=True, faults=True, dump=dump)
+        configuration = replace(configuration, pools=True, kwok=True, dump=dump)
         configuration.simulated_nodes()
     except (ConfigurationError, OSError) as error:
         raise OptionsError(str(error)) from None

@@ -7,20 +7,30 @@ from typing import Final
 import msgspec
 
 from steersman.api.meta.v1 import Condition
+from steersman.authentication.user import UserInfo
 from steersman.client.errors import ignoring, is_not_found
 from steersman.client.informer import new_or_old
 from steersman.cluster.fault_objects.definition import FAULTS, FaultObject, FaultStatus
+from steersman.cluster.fault_objects.served_resources import messages_about, named_resources, served_names
 from steersman.cluster.late_controller import LateController
 from steersman.controllers.controller import ControllerDependencies
 from steersman.faults.fault import Fault, InvalidFault, spec_of
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values.conditions import with_condition
+from steersman.work.offloading import offload_if
+from steersman.work.upkeep import upkeep
 
+USER: Final = UserInfo("steersman:faults", groups=("system:masters",))
+"""User of the controller."""
 ACTIVE: Final = "Active"
 _COUNTED_AFTER: Final = 0.5
 """Seconds in which hits are collected before a status is written."""
 _MOST_MESSAGE: Final = 1024
+_ALL: Final = ""
+"""Key of the check of resources that all faults name."""
+_CHECKED_AGAIN: Final = 10.0
+"""Seconds between two checks while a fault names a resource that is not served."""
 
 
 class FaultController(LateController[str]):
@@ -36,6 +46,10 @@ class FaultController(LateController[str]):
         self._faults = faults
         self._applied: dict[str, tuple[str, int, Fault | None]] = {}
         """Uid and generation of each object, and its fault unless it is invalid."""
+        self._named: dict[str, frozenset[str]] = {}
+        """Resources that each active fault names."""
+        self._warnings: dict[str, str] = {}
+        """Messages about faults that name resources that are not served."""
         self._objects = self.follow(FAULTS)
         self._objects.on_change(self._changed)
         faults.on_injection = self._hit
@@ -53,22 +67,26 @@ class FaultController(LateController[str]):
         self.queue.add_after(fault.name, _COUNTED_AFTER)
 
     async def sync(self, key: str) -> None:
+        if key == _ALL:
+            await self._check_resources()
+            return
         obj = self._objects.get("", key)
         if obj is None or obj.metadata.deletion_timestamp:
-            self._applied.pop(key, None)
+            for known in (self._applied, self._named, self._warnings):
+                known.pop(key, None)
             self._faults.remove(key)
             return
         before = _status_of(obj)
         uid, generation = obj.metadata.uid, obj.metadata.generation
-        known = self._applied.get(key)
-        if known is not None and known[:2] == (uid, generation):
-            fault, error = known[2], ""
+        applied = self._applied.get(key)
+        if applied is not None and applied[:2] == (uid, generation):
+            fault, error = applied[2], ""
         else:
             fault, error = self._begin(obj, before)
             self._applied[key] = uid, generation, fault
         if fault is None and not error:
             return
-        status = _status(before, generation, fault, error)
+        status = _status(before, generation, fault, error or self._warnings.get(key, ""))
         if status != before:
             with ignoring(is_not_found):
                 await self.client.update_status(FAULTS, msgspec.structs.replace(obj, status=to_plain(status)))
@@ -76,15 +94,34 @@ class FaultController(LateController[str]):
     def _begin(self, obj: FaultObject, before: FaultStatus) -> tuple[Fault | None, str]:
         """Add the fault of an object. Return it, or why it is invalid. Its counts go on if its spec is the same."""
         name = obj.metadata.name
+        self._named.pop(name, None)
+        self._warnings.pop(name, None)
         try:
-            fault = self._faults.add(name, spec_of(obj.spec))
+            spec = spec_of(obj.spec)
+            fault = self._faults.add(name, spec)
         except InvalidFault as error:
             self._faults.remove(name)
             return None, str(error)[:_MOST_MESSAGE]
+        if named := named_resources(spec.match.resources):
+            self._named[name] = named
+            self.queue.add(_ALL)
         if before.observed_generation == obj.metadata.generation:
             fault.matched, fault.injected = before.matched, before.injected
         fault.on_end(lambda: self.queue.add(name))
         return fault, ""
+
+    async def _check_resources(self) -> None:
+        """Look for faults that name resources that are not served. Raises StatusError, Unreachable."""
+        served = await served_names(self.client)
+        named = dict(self._named)
+        messages = await offload_if(True, messages_about, named, served)
+        for name, message in messages.items():
+            if message != self._warnings.get(name, "") and self._named.get(name) is named[name]:
+                self._warnings[name] = message[:_MOST_MESSAGE]
+                self.queue.add(name)
+        if any(self._warnings.values()):
+            with upkeep():
+                self.queue.add_after(_ALL, _CHECKED_AGAIN)
 
 
 def _status_of(obj: FaultObject) -> FaultStatus:

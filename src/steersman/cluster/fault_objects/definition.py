@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 import msgspec
 
 from steersman.api.meta.v1 import Condition
 from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
 from steersman.client.plain_object import PlainObject
+from steersman.cluster.definitions import NotServed, install
 from steersman.cluster.node_pools.pool import GROUP_NAME, VERSION
 from steersman.faults.fault import MOST_PATTERN, MOST_PATTERNS, Injection
+from steersman.machinery.errors.status import StatusError
+
+logger = logging.getLogger(__name__)
 
 KIND: Final = "Fault"
 PLURAL: Final = "faults"
@@ -35,6 +41,19 @@ class FaultStatus(msgspec.Struct, frozen=True, rename="camel"):
     injected: int = 0
     last: list[Injection] = []
     conditions: list[Condition] = []
+
+
+async def install_faults(client: Client) -> bool:
+    """Install the definition. Return False if stored objects prevent it, such as another definition or a webhook.
+
+    These may prevent Faults, but not the start of a server.
+    """
+    try:
+        await install(client, [definition()])
+    except (StatusError, NotServed) as error:
+        logger.error("there are no Faults: %s", error)
+        return False
+    return True
 
 
 def definition() -> Schema:
@@ -92,6 +111,10 @@ def _match() -> Schema:
         "resources": "Resources as in RBAC rules, also with their group: pods, pods/status, deployments.apps.",
         "namespaces": "Namespaces.",
         "names": "Names in the path of the request.",
+        "webhooks": "Calls of admission webhooks: CONFIGURATION, WEBHOOK or CONFIGURATION/WEBHOOK.",
+        "conversions": "Calls of conversion webhooks: names of definitions.",
+        "nodes": "Kubelets: names of simulated nodes.",
+        "apiServices": "Calls of the servers behind APIServices: names of APIServices.",
     }
     patterns = {
         "type": "array",
@@ -161,7 +184,34 @@ def _effect() -> Schema:
             "delay": delay,
             "cut": {**flag, "description": "The connection is cut before the request is carried out."},
             "loseAnswer": {**flag, "description": "The connection is cut after the request is carried out."},
+            "hang": {**flag, "description": "The request waits while the fault lasts."},
+            "garbage": {**flag, "description": "The answer is HTML."},
+            "refuse": {**flag, "description": "The connection of a call is refused."},
             "watch": watch,
+            "node": _object(
+                "Effects on a kubelet.",
+                {
+                    "silent": {**flag, "description": "The kubelet does not report, and does not answer."},
+                    "delay": _duration("Time by which the kubelet sees each change of a pod later."),
+                },
+            ),
+            "stale": _object(
+                "Reads from an older state, as of a cache that lags behind; needs one of by, for and hold.",
+                {
+                    "by": _count("Age of the state in revisions."),
+                    "for": _duration("Age of the state."),
+                    "hold": {**flag, "description": "The state is that of the fault's beginning."},
+                    "evenBehindShown": {
+                        **flag,
+                        "description": "The state may be older than the one that the connection was shown.",
+                    },
+                    "evenConsistent": {**flag, "description": "Also reads without a resourceVersion."},
+                },
+            ),
+            "clock": _object(
+                "Effects on the cluster's clock.",
+                {"advance": _duration("Leap of the clock at each request that is hit; needs when.times.")},
+            ),
         },
     )
 

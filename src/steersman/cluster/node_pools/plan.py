@@ -27,6 +27,9 @@ INTERRUPTED_AFTER: Final = f"{PREFIX}interrupted-after"
 INTERRUPTED: Final = f"{PREFIX}interrupted"
 """Key of the taint that is the notice."""
 ZONE: Final = "topology.kubernetes.io/zone"
+_OF_AUTOSCALER: Final = "kwok:"
+"""Beginning of the provider ID of a node that an autoscaler has made, perhaps as a copy of a pool's node with its label
+and owner."""
 _MOST_LIFE: Final = 10**9
 """Most seconds that a node lives, if a random number is extreme."""
 
@@ -89,9 +92,11 @@ def plan(spec: PoolSpec, nodes: Sequence[Node], room: int, now: float) -> Plan:
 
 
 def belongs(node: Node, pool: NodePool) -> bool:
-    """Return True if a node without a controller is one of a pool: a simulated one with the label of its group."""
-    return node.metadata.labels.get(GROUP) == pool.metadata.name and (
-        node.metadata.annotations.get(SIMULATED) == "true" or node.status.node_info.os_image == OS_IMAGE
+    """Return True if a node is one of a pool: a simulated one with the label of its group, not made by an autoscaler."""
+    return (
+        node.metadata.labels.get(GROUP) == pool.metadata.name
+        and (node.metadata.annotations.get(SIMULATED) == "true" or node.status.node_info.os_image == OS_IMAGE)
+        and not node.spec.provider_id.startswith(_OF_AUTOSCALER)
     )
 
 

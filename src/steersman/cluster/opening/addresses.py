@@ -26,6 +26,7 @@ class _Spec(msgspec.Struct):
     cluster_ip: str | None = msgspec.field(name="clusterIP", default=None)
     cluster_ips: list[str] | None = msgspec.field(name="clusterIPs", default=None)
     pod_cidr: str | None = msgspec.field(name="podCIDR", default=None)
+    node_name: str | None = msgspec.field(name="nodeName", default=None)
 
 
 class _NodeAddress(msgspec.Struct):
@@ -80,22 +81,36 @@ def _range_from(first: Address, others: set[Address]) -> Network | None:
 def pod_range_for(objects: Iterable[DumpObject]) -> IPv4Network:
     """Return a range for new pods in which no address of a node or pod is, the usual one if there is none.
 
-    Nodes that have ranges of the usual one keep them.
+    Nodes that have ranges of the usual one keep them, if their pods have addresses of these: some networks give pods
+    other ones.
     """
     used: set[int] = set()
-    ranges: set[int] = set()
+    of_nodes: dict[str, int] = {}
+    """Ranges of nodes within the usual one."""
+    of_pods: list[tuple[str, int]] = []
+    """Names of nodes, and addresses of their pods."""
     for each in objects:
         if each.api_version != "v1" or each.kind not in ("Node", "Pod"):
             continue
         found = _read(each)
+        if each.kind == "Pod":
+            ips = _addresses([found.status.pod_ip or ""])
+            of_pods += [(found.spec.node_name or "", int(ip)) for ip in ips if ip.version == 4]
+            continue
         cidr, _, length = (found.spec.pod_cidr or "").partition("/")
-        texts = [found.status.pod_ip or "", cidr, *(one.address for one in found.status.addresses or ())]
-        used.update(int(ip) for ip in _addresses(texts) if ip.version == 4)
-        if length == "24":
-            ranges.update(int(ip) >> 8 for ip in _addresses([cidr]) if ip in PODS)
+        used.update(
+            int(ip) for ip in _addresses(one.address for one in found.status.addresses or ()) if ip.version == 4
+        )
+        for ip in _addresses([cidr]):
+            if length == "24" and ip in PODS:
+                of_nodes[each.name] = int(ip) >> 8
+            elif ip.version == 4:
+                used.add(int(ip))
+    used.update(ip for node, ip in of_pods if of_nodes.get(node) != ip >> 8)
     for network in _RANGES:
         low, high = int(network.network_address), int(network.broadcast_address)
-        if not any(low <= each <= high and each >> 8 not in ranges for each in used):
+        has_ranges = network != PODS and any(low <= each << 8 <= high for each in of_nodes.values())
+        if not has_ranges and not any(low <= each <= high for each in used):
             return network
     return PODS
 

@@ -47,6 +47,7 @@ class Admission(Part):
             policy_metrics=PolicyMetrics(registry),
             condition_metrics=ConditionMetrics(registry),
             difference=internal_diff,
+            faults=services.faults,
             not_ready_toleration=self.options.default_not_ready_toleration_seconds,
             unreachable_toleration=self.options.default_unreachable_toleration_seconds,
         )

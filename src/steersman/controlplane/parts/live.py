@@ -152,6 +152,7 @@ class Aggregation(Part):
                 enable_aggregator_routing=options.enable_aggregator_routing,
                 aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
                 leave=self.ways.egress.cluster,
+                faults=self.embedding.faults,
             ),
             nearby=self.embedding.nearby,
         )

@@ -70,6 +70,7 @@ class ResourceServices(Part):
             enable_aggregator_routing=options.enable_aggregator_routing,
             itself=self.itself,
             resource_of=self.common.mapper.plural_for,
+            faults=self.embedding.faults,
         )
         ending.callback(services.proxied.close)
         ending.callback(services.kubelet.close)

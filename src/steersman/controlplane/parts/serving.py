@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.controlplane.addresses import listen
 from steersman.controlplane.authenticators import proxy_headers
@@ -38,6 +38,9 @@ from steersman.work.extras import MissingExtra
 from steersman.work.first_use import on_first_use
 from steersman.work.offloading import offload_if
 from steersman.work.parts import Part, offered
+
+if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
 
 _MOST_STREAMS: Final = (1 << 31) - 1
 """The largest possible limit: HTTP/2 has no higher number of streams."""
@@ -125,12 +128,19 @@ class GenericServer(Part):
             profiling=options.profiling,
             mapper=common.mapper,
             observe=self.embedding.observe,
-            faults=self.embedding.faults,
+            faults=self._faults(),
             records_origins=self.opened.storage.keeps_records,
             registry=common.registry,
             executor=common.executor,
             threads=common.threads,
         )
+
+    def _faults(self) -> FaultSet | None:
+        """Return the faults of requests, with the storage whose past they read."""
+        faults = self.embedding.faults
+        if faults is not None:
+            faults.storage = self.opened.storage
+        return faults
 
 
 class ExportedTraces(Part):

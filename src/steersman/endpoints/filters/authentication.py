@@ -58,7 +58,7 @@ def with_authentication(
     of this process.
     """
 
-    recent: BoundedCache[bytes, tuple[UserInfo, Remarks, float]] = BoundedCache(_KEPT)
+    recent: BoundedCache[bytes, tuple[UserInfo, Remarks, float, list[float]]] = BoundedCache(_KEPT)
     successes = Successes(metrics)
     new_digest = partial(blake2b, key=os.urandom(32), digest_size=16)
 
@@ -71,10 +71,11 @@ def with_authentication(
                 known = recent[digest]
                 if known is not None and known[2] > request.received:
                     del headers["authorization"]
-                    successes.count(known[0].name)
-                    request.user = known[0]
-                    if known[1] is not NO_REMARKS:
-                        _remark(request, known[1])
+                    request.user, remarks, _, of_user = known
+                    of_user[0] += 1
+                    successes.attempts[0] += 1
+                    if remarks is not NO_REMARKS:
+                        _remark(request, remarks)
                     if proxy_headers is not None:
                         proxy_headers.clear(headers)
                     return await next_(request)
@@ -99,9 +100,9 @@ def with_authentication(
             response = refused(auditor, request, attempted, lambda: error_response(request, unauthorized()))
             response.close = request.http.version == "2"
             return response
-        successes.count(user.name)
+        of_user = successes.count(user.name)
         if token and digest is not None:
-            recent.keep(digest, (user, credentials.remarks, request.received + _KEPT_SECONDS))
+            recent.keep(digest, (user, credentials.remarks, request.received + _KEPT_SECONDS, of_user))
         request.user = user
         if credentials.remarks is not NO_REMARKS:
             _remark(request, credentials.remarks)
@@ -120,24 +121,22 @@ def _remark(request: Request, remarks: Remarks) -> None:
 
 class Successes:
     """Counter of authenticated requests by user name, for a few well-known names; others share a label, so that users
-    with many names cannot exhaust memory.
+    with many names cannot exhaust memory. `attempts` is the series of all of them, once there is one.
     """
 
     def __init__(self, metrics: RequestMetrics) -> None:
         self._metrics = metrics
-        self._series: dict[tuple[str], list[float]] = {}
-        self._attempts: list[float] | None = None
+        self.attempts: list[float] = []
 
-    def count(self, username: str) -> None:
-        """Count a request of this user."""
+    def count(self, username: str) -> list[float]:
+        """Count a request of this user; return the user's series, in which equal requests are counted."""
         label = _KNOWN_USERS.get(username) or (_WITH_ADDRESS if "@" in username else _OTHER_USERS)
-        series, attempts = self._series.get(label), self._attempts
-        if series is None:
-            series = self._series[label] = self._metrics.authentications.series(label)
-        if attempts is None:
-            attempts = self._attempts = self._metrics.authentication_attempts.series(("success",))
+        series = self._metrics.authentications.series(label)
+        if not self.attempts:
+            self.attempts = self._metrics.authentication_attempts.series(("success",))
         series[0] += 1
-        attempts[0] += 1
+        self.attempts[0] += 1
+        return series
 
 
 def _attempted(authorization: str | None, *, with_certificate: bool) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from steersman.endpoints.filters.faulty_watch import FaultyWatch
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.faults.body_names import MOST_BYTES, name_in
-from steersman.faults.fault import Fault, Met, Status, usual_reason
-from steersman.faults.fault_set import FaultSet
-from steersman.faults.interception import Cut, Interception
+from steersman.faults.fault import GARBAGE, LONGEST, Fault, Met, Status, usual_reason
+from steersman.faults.fault_set import ANNOTATION, RESOURCE, FaultSet
+from steersman.faults.interception import Cut, Interception, OpenWatch
+from steersman.faults.stale_reads import Read
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError, plain_internal
 from steersman.machinery.identity.action import Action
@@ -19,14 +20,15 @@ from steersman.net.ascii import is_digits
 from steersman.net.body import IncomingBody
 from steersman.net.connection import is_pulled, is_pushed
 from steersman.net.message import BodyAborted, Response
+from steersman.rest.capabilities import EXACT
 from steersman.tracing.trace import step
 
-ANNOTATION: Final = "simulation.steersman.dev/fault"
-"""Audit annotation with the name of the fault that hit a request."""
-RESOURCE: Final = ("simulation.steersman.dev", "faults")
-"""Group and plural of Fault objects, which no fault hits: otherwise nobody could remove it."""
 _LONGEST_AGENT: Final = 1024
 _WITH_BODY: Final = frozenset({"create", "update", "patch", "delete"})
+_READS: Final = frozenset({"get", "list"})
+_READ_OPTIONS: Final = ("resourceVersion", "resourceVersionMatch", "continue")
+_LONGEST: Final = 20
+"""Digits of a revision."""
 _MOST_DIGITS: Final = len(str(MOST_BYTES))
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -53,8 +55,37 @@ def with_faults(faults: FaultSet) -> Filter:
 
 async def _with_fault(faults: FaultSet, request: Request, next_: Handler) -> Response:
     met = await _met(faults, request) if faults.active else None
-    fault = None if met is None else faults.choose(met)
-    return await (next_(request) if fault is None else _inject(fault, request, next_))
+    if met is None:
+        return await next_(request)
+    fault = faults.choose(met)
+    if fault is not None and fault.is_stale:
+        request.as_of = faults.past(fault, met.read)
+    response = await (next_(request) if fault is None else _inject(faults, fault, request, next_))
+    if faults.needs_reads:
+        _note_shown(faults, request, response)
+    return response
+
+
+def _note_shown(faults: FaultSet, request: Request, response: Response) -> None:
+    """Note the revision that an answer shows to its connection."""
+    action, peer, body = request.info.action, request.http.peer, response.body
+    resource = (action.group, action.resource)
+    if action.verb == "watch" and is_pushed(body):
+        response.body = faults.watched(peer, resource, cast("OpenWatch", body))
+    else:
+        faults.note_shown(peer, resource, request.as_of)
+
+
+def _read_of(request: Request) -> Read | None:
+    """Return a get or list that a lagging cache might answer; None for other requests."""
+    action = request.info.action
+    if action.verb not in _READS or action.subresource:
+        return None
+    query = request.parameters(_READ_OPTIONS)
+    version = query.get("resourceVersion") or ""
+    if query.get("continue") or query.get("resourceVersionMatch") == EXACT or not (is_digits(version) or not version):
+        return None
+    return Read(version, (action.group, action.resource), request.http.peer) if len(version) < _LONGEST else None
 
 
 async def _met(faults: FaultSet, request: Request) -> Met | None:
@@ -69,7 +100,8 @@ async def _met(faults: FaultSet, request: Request) -> Met | None:
         body = await _peek(request)
     if is_nameless and body:
         name = name_in(body).name
-    return Met(action, user.name, user.groups, agent, name, body)
+    read = _read_of(request) if faults.needs_reads else None
+    return Met(action, user.name, user.groups, agent, name, read, body)
 
 
 async def _peek(request: Request) -> bytes:
@@ -119,7 +151,7 @@ def _instead(request: Request, instead: Status | Cut) -> Response:
     return error_response(request, status_error(instead, request.info.action))
 
 
-async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:
+async def _inject(faults: FaultSet, fault: Fault, request: Request, next_: Handler) -> Response:
     """Let a fault happen to a request. Raises ConnectionCut."""
     effect = fault.spec.effect
     if request.audit is not None:
@@ -127,8 +159,14 @@ async def _inject(fault: Fault, request: Request, next_: Handler) -> Response:
     with step("Injected fault", fault=fault.name):
         if fault.before:
             await fault.wait(fault.before)
+        if fault.clock_advance and faults.advance_clock is not None:
+            faults.advance_clock(fault.clock_advance)
+        if effect.hang:
+            await fault.wait(LONGEST)
         if effect.cut:
             raise ConnectionCut
+        if effect.garbage:
+            return Response(200, [("content-type", "text/html")], GARBAGE)
         if effect.status is not None:
             return error_response(request, status_error(effect.status, request.info.action))
         response = await next_(request)

@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.faults.fault import Fault
 from steersman.faults.interception import OpenWatch
-from steersman.machinery.errors.status import expired
+from steersman.machinery.errors.status import StatusError, expired
 from steersman.net.message import BodyWriter
 
 _MOST_HELD: Final = 16 << 20
@@ -62,6 +62,14 @@ class FaultyWatch:
         self._held.clear()
         self._writer = None
         self._inner.closed()
+
+    def finish(self) -> None:
+        """End the watch."""
+        self._inner.finish()
+
+    def failed(self, error: StatusError | None) -> None:
+        """End the watch with an event of an error."""
+        self._inner.failed(error)
 
     # The side of the watch, which writes its events here
 

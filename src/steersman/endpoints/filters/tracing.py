@@ -90,6 +90,10 @@ class Endings:
     def _finish_later(self, trace: Trace, request: Request, response: Response) -> None:
         body, first = response.body, request.http.on_request_end
         trace.answered_at = monotonic()
+        about = answered(request, response.status, None, self._readers.reads_spans)
+        if about.action.verb == "watch":
+            trace.answered = about
+            self._readers.open(trace)
         if type(body) is StreamedBody:
             body.on_request_end(lambda: self.end(trace, request, response.status, body.size))
             return

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from steersman.net.client.answer import Answer
 from steersman.net.client.dial import host_port
-from steersman.net.client.transport import Address, Transport
+from steersman.net.client.transport import Address, Dialer
 from steersman.net.upgrade import UpgradedConnection
 
 _PATH_SAFE: Final = "/$&+,:;=@-_.~"
@@ -24,7 +24,7 @@ class Location(Struct, frozen=True, kw_only=True):
     `host` that were resolved and checked before.
     """
 
-    transport: Transport
+    transport: Dialer
 
     scheme: str
     host: str

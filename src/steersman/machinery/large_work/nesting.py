@@ -24,7 +24,6 @@ Decoders written in C that count their calls, too, need a few hundred bytes of s
 
 _PIECE: Final = 64 << 10
 _OTHER: Final = bytes(set(range(256)) - set(b"[]{}"))
-_NOT_OPENING: Final = bytes(set(range(256)) - set(b"[{"))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """A translation of brackets to +1 and -1, as signed bytes."""
 
@@ -35,8 +34,8 @@ def is_too_deep(data: bytes) -> bool:
     Short text is not examined, because each level takes two bytes unless the text is malformed. Text with few opening
     brackets, as nearly all has, is only checked by their number.
     """
-    if len(data) <= 2 * MAX_DEPTH or len(data.translate(None, _NOT_OPENING)) <= MAX_DEPTH:
-        return False
+    if len(data) <= 2 * MAX_DEPTH or len(data) - len(data.replace(b"{", b"").replace(b"[", b"")) <= MAX_DEPTH:
+        return False  # `replace` finds few brackets in much text three times as fast as `count`
     return depth_of(data) > MAX_DEPTH
 
 

@@ -77,6 +77,14 @@ class Sender(Protocol):
         ...
 
 
+class Dialer(Sender, Protocol):
+    """Interface for sending requests, and for connections of upgraded protocols."""
+
+    async def dial(self, address: Address) -> UpgradedConnection:
+        """Return a new connection. See Transport.dial."""
+        ...
+
+
 Locate = Callable[[Address], Awaitable[Address]]
 """Function that resolves a nominal address to the address to connect to. Raises DialError."""
 

@@ -368,7 +368,7 @@ class Http1Connection(Receiver):
         if exchange is None or self.blocked or self._lost or self._closing_since is not None:
             return False
         self._waiting = None
-        task = self.core.start(exchange)
+        task = self.core.start(exchange, self.core.ended)
         if task is not None and not exchange.closed:
             exchange.task = task
         return True

@@ -48,6 +48,7 @@ class Http2Connection(Http2Output):
         "_preface_seen",
         "_reset_by_us",
         "_resets",
+        "_stream_window",
     )
     protocol = "h2"
     header_too_large = "header list too large"
@@ -63,6 +64,9 @@ class Http2Connection(Http2Output):
         self._answered_early: dict[int, None] = {}
         """Ids of streams with a complete response that are reset unless the rest of the request's body arrives soon."""
         self._blocks = BlockReader(core.limits)
+        limits = core.limits
+        self._stream_window = (min(limits.first_window, limits.stream_window), limits.stream_window // 2)
+        """Size and step of the receive window of a new stream."""
         self._draining = False
         self._handlers = 0
         self._idle_since = core.loop.time()
@@ -182,18 +186,16 @@ class Http2Connection(Http2Output):
         if stream.request.path == "*" and stream.request.method == "OPTIONS":
             stream.respond(Response(200))  # a request to the server as a whole, answered as in Go
             return
-        self._handlers += 1
-        task = self.core.start(stream)
-        if task is None:
-            self._handlers -= 1
-        else:
+        task = self.core.start(stream, self._handler_ended)
+        if task is not None:
+            self._handlers += 1
             stream.task = task
-            task.add_done_callback(self._handler_ended)
             if stream.cancelled:
                 task.cancel()
 
-    def _handler_ended(self, _: asyncio.Task[None]) -> None:
+    def _handler_ended(self, task: asyncio.Task[None]) -> None:
         self._handlers -= 1
+        self.core.ended(task)
 
     def half_closed(self, stream: Http2Stream) -> None:
         """End a stream whose END_STREAM has been queued; reset it if the rest of its request's body does not arrive
@@ -309,14 +311,13 @@ class Http2Connection(Http2Output):
         return True
 
     def on_data(self, stream: Http2Stream, data: bytes, size: int, *, ends: bool) -> None:
-        body = cast(IncomingBody, stream.body)
+        body: Any = stream.body
         used = len(data)
         if used < size:
             self._consumed(stream, size - used)
-        stream.received += used
-        if body.expected is not None and (
-            stream.received > body.expected or (ends and stream.received < body.expected)
-        ):
+        received = stream.received = stream.received + used
+        expected = body.expected
+        if expected is not None and received != expected and (ends or received > expected):
             self.give_back(used)
             raise StreamFault(stream.id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
         if used:
@@ -375,11 +376,10 @@ class Http2Connection(Http2Output):
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
         stream = Http2Stream(self, stream_id, self.peer_window, remote_closed=ends)
         if not ends:
-            limits = self._limits
             stream.body = IncomingBody(
                 lambda size: self._consumed(stream, size), lambda: self._open_window(stream), head.content_length
             )
-            stream.recv = ReceiveWindow(min(limits.first_window, limits.stream_window), limits.stream_window // 2)
+            stream.recv = ReceiveWindow(*self._stream_window)
             expected = head.headers.get("expect")
             stream.wants_continue = expected is not None and lower(expected) == "100-continue"
         headers = Headers(head.headers)

@@ -83,7 +83,11 @@ def string(text: str) -> bytes:
     """Return a string literal (section 5.2) without Huffman coding."""
     raw = text.encode()
     size = len(raw)
-    return (bytes((size,)) if size < 0x7F else integer(size, 7)) + raw
+    return (_LENGTHS[size] if size < 0x7F else integer(size, 7)) + raw
+
+
+_LENGTHS: Final = tuple(bytes((size,)) for size in range(0x7F))
+"""Encoded lengths of short strings."""
 
 
 def field(name: str, value: str) -> bytes:

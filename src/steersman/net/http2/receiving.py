@@ -15,8 +15,10 @@ from steersman.net.http2.flow_control import ReceiveWindow
 from steersman.net.http2.frames import (
     CONTINUATION,
     DEFAULT_FRAME_SIZE,
+    END_STREAM,
     HEADER_LENGTH,
     MAX_WINDOW,
+    PADDED,
     SETTINGS,
     ConnectionFault,
     ErrorCode,
@@ -176,26 +178,23 @@ class Receiving(Generic[S]):
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected CONTINUATION")
             if not self._settings_seen and kind != SETTINGS:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected SETTINGS")
-            if kind < len(handlers):
-                try:
-                    handlers[kind](self, flags, stream_id & MAX_WINDOW, data[start:following])
-                except StreamFault as fault:
-                    self.fail_stream(fault)
-            else:
-                self._control.spend()
+            try:
+                handlers[kind](self, flags, stream_id & MAX_WINDOW, data[start:following])
+            except StreamFault as fault:
+                self.fail_stream(fault)
             if at < end and self.stops():
                 break
         self._partial = data[at:] if at < end else b""
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
-        size = len(payload)
+        size, recv = len(payload), self.recv
         if not stream_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA on stream 0")
-        if size > self.recv.left:
+        if size > recv.left:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "connection window exceeded")
-        self.recv.left -= size
-        data = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
-        ends = bool(flags & frames.END_STREAM)
+        recv.left -= size
+        data = frames.unpadded(flags, payload) if flags & PADDED else payload
+        ends = flags & END_STREAM != 0
         stream = self.streams.get(stream_id)
         if stream is None or stream.remote_closed:
             self.give_back(size)
@@ -205,16 +204,17 @@ class Receiving(Generic[S]):
             if stream is None and self.ignores_data(stream_id, ends=ends):
                 return
             raise StreamFault(stream_id, ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
-        if size > stream.recv.left:
+        recv = stream.recv
+        if size > recv.left:
             self.give_back(size)
             raise StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "stream window exceeded")
-        stream.recv.left -= size
+        recv.left -= size
         if not data and not ends:
             self._control.spend()
         self.on_data(stream, data, size, ends=ends)
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        block = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
+        block = frames.unpadded(flags, payload) if flags & PADDED else payload
         if not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "HEADERS on a stream that is not the client's")
         if flags & frames.HAS_PRIORITY:
@@ -224,7 +224,7 @@ class Receiving(Generic[S]):
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "stream depends on itself")
             block = block[5:]
         if flags & frames.END_HEADERS:
-            self.on_header_block(stream_id, block, ends=bool(flags & frames.END_STREAM))
+            self.on_header_block(stream_id, block, ends=flags & END_STREAM != 0)
         else:
             self._block = _OpenBlock(stream_id, flags, self._clock(), bytearray(block))
 
@@ -335,6 +335,9 @@ class Receiving(Generic[S]):
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE of 0")
         self._widen(stream, increment, StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "window too large"))
 
+    def _on_unknown(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
+        self._control.spend()
+
     _ON_FRAME: Final = (
         _on_data,
         _on_headers,
@@ -346,6 +349,7 @@ class Receiving(Generic[S]):
         _on_goaway,
         _on_window_update,
         _on_continuation,
+        *(_on_unknown,) * (256 - 10),
     )
     """Handlers by frame type."""
 

@@ -1,0 +1,133 @@
+"""Strategies for whole objects, valid for a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable as NothingFound
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from .constraints import Constraints
+from .errors import Unsatisfiable
+from .feasibility import below
+from .judges import CustomJudge, Judge
+from .places import constraints_at
+from .repair import Counts, Repair
+from .sources import CustomSource, custom_source
+from .texts import label_keys, label_values, names
+from .values import Values
+
+Body = dict[str, Any]
+
+_PATIENCE: Final = 20
+"""Objects of which one has to be valid."""
+_NEVER_DRAWN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+
+class Objects:
+    """Draws objects of one kind. `counts` tells how many needed a repair."""
+
+    def __init__(self, source: CustomSource, judge: Judge, namespace: str, *, status: bool) -> None:
+        """Raises Unsatisfiable if a required field has no value within bounds."""
+        self.source: Final = source
+        self.judge: Final = judge
+        self._namespace = namespace if source.namespaced else ""
+        self._root = Constraints([source.structural.root])
+        self._values = Values()
+        self._repair = Repair(self._values, self._root, judge)
+        self._skipped = _NEVER_DRAWN - ({"status"} if status else set())
+        self._metadata = _metadata()
+        for name in {*self._root.required, "spec"} - self._skipped:
+            constraints = constraints_at(self._root, (name,))
+            if constraints is not None and (problem := self._problem(constraints)):
+                raise Unsatisfiable(f"{source.kind}: {below(name, problem)}")
+        self.counts: Final[Counts] = self._repair.counts
+
+    def draw(self, draw: DrawFn) -> Body:
+        """Draw an object."""
+        obj: Body = {"apiVersion": self.source.api_version, "kind": self.source.kind, "metadata": draw(self._metadata)}
+        if self._namespace:
+            obj["metadata"]["namespace"] = self._namespace
+        for name in self._root.node.properties:
+            if name in self._skipped or (name not in self._root.required and name != "spec" and not draw(_NOT_ALWAYS)):
+                continue
+            constraints = constraints_at(self._root, (name,))
+            if constraints is not None and (name in self._root.required or not self._problem(constraints)):
+                obj[name] = self._values.shape(constraints, 1).draw(draw)
+        mended = self._repair.mended(draw, obj)
+        if mended is None:
+            reject()
+        return mended
+
+    @property
+    def strategy(self) -> SearchStrategy[Body]:
+        """The strategy that draws the objects."""
+        return st.composite(self.draw)()
+
+    def check_that_some_are_valid(self) -> None:
+        """Draw until an object is valid. Raises Unsatisfiable if none is, with the error of the last one."""
+        found: list[Body] = []
+
+        @settings(max_examples=1, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
+        @given(self.strategy)
+        def take(obj: Body) -> None:
+            found.append(obj)
+
+        self._repair.patience = _PATIENCE
+        with suppress(NothingFound, Unsatisfiable):
+            take()
+        self._repair.patience = None
+        if not found:
+            raise Unsatisfiable(f"{self.source.kind}: no object is valid; the last one: {self._repair.last_error}")
+
+    def _problem(self, constraints: Constraints) -> str:
+        return self._values.feasibility.problem(constraints)
+
+
+_NOT_ALWAYS: Final = st.booleans()
+
+
+@st.composite
+def _metadata(draw: DrawFn) -> Body:
+    found: Body = {"name": draw(names())}
+    labels = draw(st.dictionaries(label_keys(), label_values(), max_size=2))
+    if labels:
+        found["labels"] = labels
+    return found
+
+
+def custom_resources(
+    definition: Mapping[str, Any] | str | Path,
+    kind: str = "",
+    *,
+    version: str = "",
+    namespace: str = "default",
+    status: bool = False,
+) -> SearchStrategy[Body]:
+    """Return a strategy for objects of a CustomResourceDefinition, which a server accepts.
+
+    `definition` is the definition, or a file or a folder with it; of several, `kind` chooses. `version` is by default
+    the storage version. Raises InvalidDefinition, UnknownKind, Unsatisfiable, OSError and ValueError.
+    """
+    return drawer(definition, kind, version, namespace, status=status).strategy
+
+
+def drawer(
+    definition: Mapping[str, Any] | str | Path,
+    kind: str = "",
+    version: str = "",
+    namespace: str = "default",
+    *,
+    status: bool = False,
+) -> Objects:
+    """Return what draws objects of a definition. Raises what `custom_resources` raises."""
+    source = custom_source(definition, kind, version)
+    found = Objects(source, CustomJudge(source.structural), namespace, status=status)
+    if source.structural.has_rules:
+        found.check_that_some_are_valid()
+    return found

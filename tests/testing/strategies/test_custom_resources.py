@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+
+from steersman.testing.strategies import InvalidDefinition, UnknownKind, Unsatisfiable, custom_resources
+from steersman.testing.strategies.judges import CustomJudge
+from steersman.testing.strategies.sources import custom_source
+from tests.testing.strategies.widgets import DEFINITION
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["mode", "ports", "names"],
+    "properties": {
+        "mode": {"type": "string", "enum": ["Fixed", "Auto"]},
+        "fixed": {"type": "integer", "minimum": 3, "maximum": 9, "multipleOf": 3},
+        "least": {"type": "integer", "minimum": 0},
+        "most": {"type": "integer", "minimum": 0, "maximum": 50},
+        "ratio": {"type": "number", "minimum": 0, "maximum": 1, "exclusiveMaximum": True},
+        "percent": {"x-kubernetes-int-or-string": True},
+        "note": {"type": "string", "nullable": True, "minLength": 2, "maxLength": 4},
+        "since": {"type": "string", "format": "date-time"},
+        "ports": {
+            "type": "array",
+            "minItems": 1,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["port", "protocol"],
+            "items": {
+                "type": "object",
+                "required": ["port"],
+                "properties": {
+                    "port": {"type": "integer", "minimum": 1, "maximum": 3},
+                    "protocol": {"type": "string", "default": "TCP", "enum": ["TCP", "UDP"]},
+                },
+            },
+        },
+        "names": {
+            "type": "array",
+            "minItems": 2,
+            "maxItems": 3,
+            "x-kubernetes-list-type": "set",
+            "items": {"type": "string", "pattern": "^[ab]{1,2}$"},
+        },
+        "labels": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "maxLength": 3}},
+        "source": {
+            "type": "object",
+            "oneOf": [{"required": ["file"]}, {"required": ["url"]}],
+            "properties": {"file": {"type": "string"}, "url": {"type": "string", "format": "uri"}},
+        },
+        "template": {
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+    "x-kubernetes-validations": [
+        {"rule": "self.mode == 'Fixed' ? has(self.fixed) : !has(self.fixed)", "message": "fixed needs the mode Fixed"},
+        {"rule": "!has(self.least) || !has(self.most) || self.least <= self.most"},
+        {
+            "rule": "self.ports.exists(p, p.port == 2)",
+            "messageExpression": "'no port 2 of ' + string(size(self.ports))",
+        },
+    ],
+}
+
+
+def definition(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the definition of Widgets with another schema of its spec."""
+    version: dict[str, Any] = DEFINITION["spec"]["versions"][0]
+    root = {"type": "object", "required": ["spec"], "properties": {"spec": schema}}
+    return {
+        **DEFINITION,
+        "spec": {**DEFINITION["spec"], "versions": [{**version, "schema": {"openAPIV3Schema": root}}]},
+    }
+
+
+@given(custom_resources(definition(SCHEMA)))
+def test_objects_obey_the_schema_and_its_rules(obj: dict[str, Any]) -> None:
+    structural = custom_source(definition(SCHEMA)).structural
+    assert CustomJudge(structural).errors(obj) == []
+    assert structural.fit(obj, strict=True) == []
+    assert obj["metadata"]["namespace"] == "default"
+
+
+def drawn(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Draw a few objects."""
+    found = []
+
+    @given(custom_resources(definition(schema)))
+    def draw(obj: dict[str, Any]) -> None:
+        found.append(obj)
+
+    draw()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string", "minLength": 10**9}, "it needs at least 1000000000 characters"),
+        ({"type": "array", "minItems": 10**6, "items": {"type": "string"}}, "it needs at least 1000000 items"),
+        ({"type": "string", "pattern": "^(a{1000}){1000}$"}, "error parsing regexp"),
+        ({"type": "string", "minLength": 5, "maxLength": 4}, "minLength is 5, maxLength 4"),
+    ],
+)
+def test_a_field_without_small_values_is_left_out_or_named(schema: dict[str, Any], text: str) -> None:
+    optional = {"type": "object", "properties": {"huge": schema, "small": {"type": "boolean"}}}
+    assert all("huge" not in obj["spec"] for obj in drawn(optional))
+    with pytest.raises(Unsatisfiable) as caught:
+        drawn({**optional, "required": ["huge"]})
+    assert text in str(caught.value)
+    assert "huge" in str(caught.value)
+
+
+def test_a_rule_that_nothing_satisfies_is_named() -> None:
+    rule = "self.a > 5 && self.a < 3"
+    schema = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": rule}],
+    }
+    with pytest.raises(Unsatisfiable) as caught:
+        drawn(schema)
+    assert rule in str(caught.value)
+
+
+@pytest.mark.parametrize("depth", [100])
+def test_deep_and_wide_schemas_are_drawn_in_bounded_time(depth: int) -> None:
+    deep: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        deep = {"type": "object", "required": ["a"], "properties": {"a": deep}}
+    wide = {f"p{number}": {"type": "string"} for number in range(20_000)}
+    schema = {"type": "object", "required": ["deep"], "properties": {"deep": deep, **wide}}
+    assert all(len(obj["spec"]) < 20 for obj in drawn(schema))
+
+
+def test_definitions_come_from_files(tmp_path: Path) -> None:
+    other = {**DEFINITION, "spec": {**DEFINITION["spec"], "names": {"plural": "gadgets", "kind": "Gadget"}}}
+    file = tmp_path / "crds.yaml"
+    file.write_text(yaml.safe_dump_all([DEFINITION, other]))
+    custom_resources(file, "Gadget")
+    with pytest.raises(UnknownKind, match="choose a kind: Gadget, Widget"):
+        custom_resources(file)
+    with pytest.raises(UnknownKind, match="has no definition of Nothing; it has Gadget, Widget"):
+        custom_resources(tmp_path, "Nothing")
+    with pytest.raises(UnknownKind, match="has no version v9; it has v1"):
+        custom_resources(DEFINITION, version="v9")
+
+
+def test_a_schema_that_is_not_structural_is_refused() -> None:
+    with pytest.raises(InvalidDefinition, match=r"'\$ref' is not supported"):
+        custom_resources(definition({"$ref": "#/x"}))
