@@ -1,0 +1,1 @@
+"""Operators with known bugs, and their next versions, under `steersman stress`."""

@@ -1,0 +1,98 @@
+"""Known bugs: the report, the operator before and after its repair, and the workload that can show it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools.known_bugs.programs import HERE, GoModule, KubernetesController, Program, PythonPackage, SmallOperator
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A bug, with options of `steersman stress` that suffice to find it."""
+
+    name: str
+    report: str
+    point: str
+    """Fault and point at which it must be found."""
+    kinds: str
+    before: Program
+    after: Program
+    test: str
+    manifests: tuple[Path, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+_RABBITMQ: Final = "github.com/rabbitmq/cluster-operator"
+_QUICK_LEADER: Final = (
+    "OPERATOR_NAMESPACE=default LEASE_DURATION=4 RENEW_DEADLINE=3 RETRY_PERIOD=1 KUBE_CONFIG=$KUBECONFIG"
+)
+_DASK: Final = (HERE / "dask" / "definitions.yaml",)
+
+
+def _shell(name: str) -> str:
+    return f"cd {HERE / name} && exec sh -e test.sh"
+
+
+def _small(name: str, report: str, point: str, kinds: str) -> Case:
+    before, after = SmallOperator(name, "small"), SmallOperator(name, "small, repaired", "--fixed")
+    test = f"exec {sys.executable} -m tests.stress.operators.workloads {name}"
+    return Case(name, report, point, kinds, before, after, test)
+
+
+def _rabbitmq(version: str) -> GoModule:
+    return GoModule("rabbitmq", _RABBITMQ, version, "-metrics-bind-address=0", _QUICK_LEADER)
+
+
+CASES: Final = (
+    Case(
+        "job",
+        "https://github.com/kubernetes/kubernetes/pull/111026",
+        "conflict at create pods default/many-* (2nd)",
+        "conflict",
+        KubernetesController("job", "v1.24.2"),
+        KubernetesController("job", "v1.24.4"),
+        _shell("job"),
+    ),
+    Case(
+        "rabbitmq",
+        "https://github.com/rabbitmq/cluster-operator/issues/782",
+        "crash-after at delete statefulsets.apps default/queue-server",
+        "crash-after",
+        _rabbitmq("v1.8.3"),
+        _rabbitmq("v1.10.0"),
+        _shell("rabbitmq"),
+        (HERE / "rabbitmq" / "class.yaml",),
+        ("--nodes", "1"),
+    ),
+    Case(
+        "dask",
+        "https://github.com/dask/dask-kubernetes/issues/654",
+        "crash-after at create services default/simple-scheduler",
+        "crash-after",
+        PythonPackage("dask-kubernetes", "2023.3.2", "dask_kubernetes.operator.controller", _DASK),
+        PythonPackage("dask-kubernetes", "2023.6.0", "dask_kubernetes.operator.controller", _DASK),
+        _shell("dask"),
+    ),
+    _small(
+        "requests",
+        "https://github.com/cert-manager/cert-manager/issues/4956",
+        "lost at create configmaps default/web-*",
+        "lost",
+    ),
+    _small(
+        "heads",
+        "https://github.com/ray-project/kuberay/issues/715",
+        "stale at ADDED configmaps default/rays-head-*",
+        "stale",
+    ),
+    _small(
+        "members",
+        "https://github.com/bottlerocket-os/bottlerocket-update-operator/issues/106",
+        "expired at DELETED configmaps default/a",
+        "expired",
+    ),
+)
