@@ -20,6 +20,7 @@ from steersman.cli.serve import Service, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 if TYPE_CHECKING:
+    from steersman.cli.envtest.role import Adapt
     from steersman.cluster.cluster import Cluster
     from steersman.controlplane.control_plane import ControlPlane
 
@@ -76,18 +77,19 @@ def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> Non
 
 def _service(nodes: int | None, options: Options) -> Service:
     """Return the server, as the environment variables of reports want it. Raises OptionsError."""
-    from steersman.controlplane.control_plane import ControlPlane
+    from steersman.controlplane.control_plane import PARTS, ControlPlane
     from steersman.report.recording import recording_of_environment
 
     service: ControlPlane | Cluster
-    if nodes is not None:
-        service = _cluster(nodes, options)
-    elif os.environ.get(ROLE):
-        from steersman.cli.envtest.role import parts_of_role
+    adapt = None
+    if file := os.environ.get(ROLE):
+        from steersman.cli.envtest.role import restriction
 
-        service = ControlPlane(options, owns_process=True, parts=parts_of_role(Path(os.environ[ROLE])))
+        adapt = restriction(Path(file))
+    if nodes is not None:
+        service = _cluster(nodes, options, adapt)
     else:
-        service = ControlPlane(options, owns_process=True)
+        service = ControlPlane(options, owns_process=True, parts=PARTS if adapt is None else adapt(PARTS))
     if (recording := recording_of_environment()) is None:
         return service
     from steersman.cli.envtest.recorded import Recorded
@@ -95,13 +97,11 @@ def _service(nodes: int | None, options: Options) -> Service:
     return Recorded(service, recording)
 
 
-def _cluster(nodes: int, options: Options) -> Cluster:
+def _cluster(nodes: int, options: Options, adapt: Adapt | None) -> Cluster:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration, NodeGroup
 
-    if os.environ.get(ROLE):
-        raise OptionsError(f"{ROLE} is not for servers with controllers")
-    return Cluster(options, Configuration((NodeGroup(count=nodes),), schedules=nodes > 0))
+    return Cluster(options, Configuration((NodeGroup(count=nodes),), schedules=nodes > 0), adapt=adapt)
 
 
 def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:
