@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,7 @@ from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 if TYPE_CHECKING:
     from steersman.cli.envtest.role import Adapt
-    from steersman.cluster.cluster import Cluster
-    from steersman.controlplane.control_plane import ControlPlane
+    from steersman.work.parts import Part
 
 ROLE: Final = "STEERSMAN_ENVTEST_ROLE"
 """Environment variable with a file of ClusterRoles: clients with certificates of system:masters have these rights."""
@@ -77,31 +77,36 @@ def main(arguments: list[str] | None = None, *, nodes: int | None = None) -> Non
 
 def _service(nodes: int | None, options: Options) -> Service:
     """Return the server, as the environment variables of reports want it. Raises OptionsError."""
-    from steersman.controlplane.control_plane import PARTS, ControlPlane
     from steersman.report.recording import recording_of_environment
 
-    service: ControlPlane | Cluster
-    adapt = None
+    changes: list[Adapt] = []
     if file := os.environ.get(ROLE):
         from steersman.cli.envtest.role import restriction
 
-        adapt = restriction(Path(file))
+        changes.append(restriction(Path(file)))
+    if (recording := recording_of_environment()) is not None:
+        from steersman.cli.envtest.recorded import with_record
+
+        changes.append(partial(with_record, recording))
     if nodes is not None:
-        service = _cluster(nodes, options, adapt)
-    else:
-        service = ControlPlane(options, owns_process=True, parts=PARTS if adapt is None else adapt(PARTS))
-    if (recording := recording_of_environment()) is None:
-        return service
-    from steersman.cli.envtest.recorded import Recorded
+        return _cluster(nodes, options, changes)
+    from steersman.controlplane.control_plane import PARTS, ControlPlane
 
-    return Recorded(service, recording)
+    return ControlPlane(options, owns_process=True, parts=_adapted(changes, PARTS))
 
 
-def _cluster(nodes: int, options: Options, adapt: Adapt | None) -> Cluster:
+def _cluster(nodes: int, options: Options, changes: list[Adapt]) -> Service:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration, NodeGroup
 
-    return Cluster(options, Configuration((NodeGroup(count=nodes),), schedules=nodes > 0), adapt=adapt)
+    configuration = Configuration((NodeGroup(count=nodes),), schedules=nodes > 0)
+    return Cluster(options, configuration, adapt=partial(_adapted, changes))
+
+
+def _adapted(changes: Iterable[Adapt], parts: Sequence[type[Part]]) -> Sequence[type[Part]]:
+    for change in changes:
+        parts = change(parts)
+    return parts
 
 
 def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:
