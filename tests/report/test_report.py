@@ -92,16 +92,22 @@ def test_the_least_role_has_what_was_used_and_allowed() -> None:
         line("watch"),
         line("get", "secrets"),
         line("watch", "secrets"),
-        line("create", "pods", code=403),
+        line("create", "pods", code=403, denied=True),
+        line("delete", "pods", code=403),
         line("update", "deployments", apiGroup="apps", subresource="status", code=409),
         line("get", "", path="/metrics"),
         line("get", "", path="/api"),
     )
+    assert {
+        "1 request lacked a right (403): create pods",
+        "1 request did not pass admission (403): delete pods",
+    } <= set(messages(found))
     assert found.role("mine") == {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "mine"},
         "rules": [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]},
             {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "watch"]},
             {"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["update"]},
             {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},

@@ -49,9 +49,12 @@ from steersman.storage.memory import Snapshot
 from steersman.work.offloading import bound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from steersman.net.client.transport import Address as NetworkAddress
     from steersman.net.client.transport import Way
     from steersman.nodes.stages.stage_set import Stages
+    from steersman.work.parts import Part
 
 logger = logging.getLogger(__name__)
 
@@ -81,9 +84,11 @@ class Cluster:
         observe: Observe | None = None,
         faults: FaultSet | None = None,
         owns_process: bool = False,
+        adapt: Callable[[Sequence[type[Part]]], Sequence[type[Part]]] | None = None,
     ) -> None:
         """Create a cluster.
 
+        `adapt` returns the parts of the control plane in place of the usual ones.
         `observe` is called for every request, and `faults` happen to requests. `owns_process` says that the process
         belongs to the cluster alone.
 
@@ -114,7 +119,7 @@ class Cluster:
             observe=observe,
             faults=faults,
             owns_process=owns_process,
-            parts=parts,
+            parts=parts if adapt is None else adapt(parts),
         )
         self._manifests = read_manifests(self._configuration.objects)
         self._settings = Settings()

@@ -125,6 +125,8 @@ class AnsweredRequest(Struct, gc=False):
             members["unchanged"] = trace.is_unchanged
             if trace.changed is not None:
                 members["changed"] = trace.changed
+        if self.code == 403 and (self.verdict is None or not self.verdict.allowed):
+            members["denied"] = True
         if self.details.is_initial:
             members["initial"] = True
         if self.details.warnings:

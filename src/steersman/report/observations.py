@@ -17,6 +17,7 @@ _TURNS: Final = 3
 """Turns of several writers of an object from which on they count as a fight."""
 _SHOWN: Final = 3
 """Verbs and resources that are named in an observation about failed requests."""
+_NONE: Final[Counter[Target]] = Counter()
 _MOST: Final = 20
 """Observations of a kind that are told of one client."""
 
@@ -62,14 +63,16 @@ def _of_client(client: ClientCounts) -> Iterator[Observation]:
             yield told(
                 "RestartedWatches", count, f"{_times(count, 'further watch', 'further watches')} of {_all_of(key)}"
             )
+    if count := client.denied.total():
+        yield told("Forbidden", count, f"{_times(count, 'request')} lacked a right (403): {_targets(client.denied)}")
     for code, kind, message in (
         (409, "Conflicts", "met a conflict (409)"),
         (410, "Expired", "asked for a revision that has expired (410)"),
         (429, "Throttled", "had to come again later (429)"),
-        (403, "Forbidden", "lacked a right (403)"),
+        (403, "Refused", "did not pass admission (403)"),
         (422, "Invalid", "had an invalid object (422)"),
     ):
-        if failures := client.failures.get(code):
+        if failures := client.failures.get(code, _NONE) - (client.denied if code == 403 else _NONE):
             count = failures.total()
             yield told(kind, count, f"{_times(count, 'request')} {message}: {_targets(failures)}")
     if errors := sum((each for code, each in client.failures.items() if code >= 500), Counter()):

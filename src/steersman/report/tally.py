@@ -61,6 +61,8 @@ class Request(msgspec.Struct, rename="camel", omit_defaults=True):
     """True for a list or watch that begins with all objects, as informers do when they start."""
     open: bool = False
     """True for a watch that has just begun; the line at its end has the same id."""
+    denied: bool = False
+    """True if the authorizer has refused the request, False if admission has."""
     changed: list[str] | None = None
     warnings: list[str] = []
 
@@ -124,6 +126,8 @@ class ClientCounts:
         self.failed: Counter[Target] = Counter()
         self.failures: dict[int, Counter[Target]] = {}
         """Failed requests by code."""
+        self.denied: Counter[Target] = Counter()
+        """Requests that were refused for lack of rights."""
         self.unchanged: Counter[ObjectKey] = Counter()
         """Writes that left an object as it was."""
         self.writes: Counter[ObjectKey] = Counter()
@@ -169,7 +173,9 @@ class ClientCounts:
         if line.code >= 400:
             self.failed[target] += 1
             self.failures.setdefault(line.code, Counter())[target] += 1
-        if line.code not in (401, 403):
+        if line.denied:
+            self.denied[target] += 1
+        elif line.code != 401:
             self.allowed.add(target)
             if line.code == 201 and line.verb in ("patch", "update") and not line.subresource:
                 self.allowed.add((line.api_group, line.resource, "create"))  # the right that creating in this way needs

@@ -413,7 +413,8 @@ class Store(StoredObjects[T], WriteRules[T]):
                 raise _too_large()
             if recorder is not None and recorder.trace.reads_changes:
                 is_much = len(entry.body) + len(value) > _MUCH_TO_COMPARE
-                recorder.trace.changed = await offload_if(is_much, changed_fields, entry.body, value)
+                states = b"{" + entry.body, b"{" + self.kind.present(value, entry.revision)
+                recorder.trace.changed = await offload_if(is_much, changed_fields, *states)
             replacing = self.replace(key, value, entry.revision)
             written = await (replacing if ctx.audit is None else ctx.audit.timed(STORAGE, replacing))
             if recorder is not None:

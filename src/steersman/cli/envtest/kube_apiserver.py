@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,7 @@ from steersman.cli.serve import Service, fail, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from steersman.cluster.cluster import Cluster
-    from steersman.controlplane.control_plane import ControlPlane
+    from steersman.cli.envtest.role import Adapt
     from steersman.stress.drop_in import Notes
     from steersman.work.parts import Part
 
@@ -102,41 +100,43 @@ def _service(nodes: int | None, options: Options) -> Service:
     """Return the server, as the environment variables want it. Raises OptionsError."""
     from steersman.report.recording import recording_of_environment
 
+    changes: list[Adapt] = []
+    if file := os.environ.get(ROLE):
+        from steersman.cli.envtest.role import restriction
+
+        changes.append(restriction(Path(file)))
+    if (recording := recording_of_environment()) is not None:
+        from steersman.cli.envtest.recorded import with_record
+
+        changes.append(partial(with_record, recording))
     notes = _notes()
-    service = _plane(notes, options) if nodes is None else _cluster(nodes, notes, options)
-    if (recording := recording_of_environment()) is None:
-        return service
-    from steersman.cli.envtest.recorded import Recorded
-
-    return Recorded(service, recording)
-
-
-def _plane(notes: Notes | None, options: Options) -> ControlPlane:
+    if nodes is not None:
+        return _cluster(nodes, options, changes, notes)
     from steersman.controlplane.control_plane import PARTS, ControlPlane
 
-    parts: Sequence[type[Part]] = PARTS
-    if role := os.environ.get(ROLE):
-        from steersman.cli.envtest.role import parts_of_role
-
-        parts = parts_of_role(Path(role))
     faults = None if notes is None else notes.fault_set
-    plane = ControlPlane(options, owns_process=True, faults=faults, parts=parts)
+    plane = ControlPlane(options, owns_process=True, faults=faults, parts=_adapted(changes, PARTS))
     if notes is not None:
         notes.attach(plane)
     return plane
 
 
-def _cluster(nodes: int, notes: Notes | None, options: Options) -> Cluster:
+def _cluster(nodes: int, options: Options, changes: list[Adapt], notes: Notes | None) -> Service:
     from steersman.cluster.cluster import Cluster
     from steersman.cluster.configuration import Configuration, NodeGroup
 
-    if os.environ.get(ROLE):
-        raise OptionsError(f"{ROLE} is not for servers with controllers")
     configuration = Configuration((NodeGroup(count=nodes),), schedules=nodes > 0)
-    cluster = Cluster(options, configuration, faults=None if notes is None else notes.fault_set)
+    faults = None if notes is None else notes.fault_set
+    cluster = Cluster(options, configuration, faults=faults, adapt=partial(_adapted, changes))
     if notes is not None:
         notes.attach(cluster.plane)
     return cluster
+
+
+def _adapted(changes: Iterable[Adapt], parts: Sequence[type[Part]]) -> Sequence[type[Part]]:
+    for change in changes:
+        parts = change(parts)
+    return parts
 
 
 def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:

@@ -1,29 +1,34 @@
-"""A server whose requests are recorded in a folder, for `steersman report`."""
+"""The record of the requests to envtest's server in a folder, for `steersman report`."""
 
 from __future__ import annotations
 
-from steersman.cluster.cluster import Cluster
-from steersman.controlplane.addresses import Address
-from steersman.controlplane.control_plane import ControlPlane
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from steersman.controlplane.parts.serving import GenericServer
 from steersman.report.recording import Recording
+from steersman.work.parts import Part
 
 
-class Recorded:
-    """A control plane or cluster, and the record of its requests (cli.serve.Service)."""
+class RecordedRequests(Part):
+    """A record of all requests, from the first one on. Raises OSError for a folder that cannot be written to."""
 
-    def __init__(self, service: ControlPlane | Cluster, recording: Recording) -> None:
-        self._service = service
-        self._recording = recording
+    generic: GenericServer
+    recording: Recording | None = None
 
-    async def start(self) -> Address:
-        """Start both. Raises OSError for a folder that cannot be written to."""
-        address = await self._service.start()
-        plane = self._service if isinstance(self._service, ControlPlane) else self._service.plane
-        assert plane.server is not None
-        self._recording.start(plane.server.traces)
-        return address
+    async def start(self, ending: AsyncExitStack) -> None:
+        assert self.recording is not None
+        self.recording.start(self.generic.server.traces)
+        ending.push_async_callback(self.recording.stop)
 
-    async def stop(self) -> None:
-        """Stop both; the last requests are written."""
-        await self._service.stop()
-        await self._recording.stop()
+
+def with_record(recorded: Recording, parts: Sequence[type[Part]]) -> Sequence[type[Part]]:
+    """Return the parts of a control plane that records its requests."""
+
+    class RecordOfFolder(RecordedRequests):
+        """The record in the folder."""
+
+        recording = recorded
+
+    after = parts.index(GenericServer) + 1
+    return [*parts[:after], RecordOfFolder, *parts[after:]]

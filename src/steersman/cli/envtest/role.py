@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,6 @@ from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, R
 from steersman.authentication.interface import Authenticator, Credentials
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.cli.role_files import RoleFileError, rules_of
-from steersman.controlplane.control_plane import PARTS
 from steersman.controlplane.initial_objects import ensure, remove
 from steersman.controlplane.options import OptionsError
 from steersman.controlplane.parts.identity import Authentication
@@ -27,24 +27,35 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _NAME: Final = "steersman-envtest-role"
 
 
-def parts_of_role(file: Path) -> Sequence[type[Part]]:
-    """Return the parts of a control plane that restricts administrators to the roles in a file. Raises OptionsError."""
+Adapt = Callable[[Sequence[type[Part]]], Sequence[type[Part]]]
+"""Function that returns the parts of a control plane in place of given ones."""
+
+
+def restriction(file: Path) -> Adapt:
+    """Return a function that restricts the administrators of a control plane to the roles in a file.
+
+    Raises OptionsError.
+    """
     try:
         rules = [from_plain(PolicyRule, each) for each in rules_of(file)]
     except (RoleFileError, TypeError, ValueError) as error:
         raise OptionsError(f"the role for clients: {error}") from None
 
-    class RoleOfEnvironment(RoleObjects):
+    class RoleOfFile(RoleObjects):
         """The objects of the role in the file."""
 
         granted = rules
 
-    parts: list[type[Part]] = []
-    for each in PARTS:
-        parts.append(RestrictedAuthentication if each is Authentication else each)
+    return partial(_restricted, RoleOfFile)
+
+
+def _restricted(role: type[Part], parts: Sequence[type[Part]]) -> Sequence[type[Part]]:
+    found: list[type[Part]] = []
+    for each in parts:
+        found.append(RestrictedAuthentication if each is Authentication else each)
         if each is InitialObjects:
-            parts.append(RoleOfEnvironment)
-    return parts
+            found.append(role)
+    return found
 
 
 class Restricted:
