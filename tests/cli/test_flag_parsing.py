@@ -252,7 +252,16 @@ def test_every_flag_sets_an_option_that_exists() -> None:
 def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers() -> None:
     lines = (Path(__file__).parent / "kube_apiserver_flags.txt").read_text().splitlines()
     upstream = {line.partition(" ")[0] for line in lines}
-    own = {"data-dir", "storage", "history", "workers", "unsafe-no-fsync", "controllers", "debug-loop-watchdog"}
+    own = {
+        "data-dir",
+        "storage",
+        "history",
+        "workers",
+        "unsafe-no-fsync",
+        "controllers",
+        "debug-loop-watchdog",
+        "faults",
+    }
     assert FLAGS.keys() - upstream == own == {name for name, flag in FLAGS.items() if flag.is_own}
     assert upstream - FLAGS.keys() == NOT_SUPPORTED
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +145,24 @@ async def test_conversions_fail(environment: Environment, faults: Faults, conver
 async def test_mixtures_are_refused(faults: Faults, wanted: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidFault, match=message.replace(".", r"\.")):
         faults.add(**wanted)
+
+
+async def test_the_audit_log_names_the_fault_of_a_request_and_of_a_call(
+    tmp_path: Path, hook_files: CertificateFiles, hook: AdmissionHook
+) -> None:
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, verbs: [create]}]\n")
+    async with Environment(audit_policy_file=str(policy), audit_log_path=str(log)) as environment:
+        client = environment.client()
+        await configure(client, VALIDATING, hook.webhook("/a", "configmaps", failurePolicy="Ignore"))
+        for chosen in ({"webhook": "hooks"}, {"resource": "configmaps"}):
+            with environment.faults.add(code=418, **chosen):  # type: ignore[arg-type]
+                await create(client)
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    found = {
+        each["responseStatus"]["code"]: each.get("annotations", {}).get("simulation.steersman.dev/fault", "")
+        for each in events
+        if each["objectRef"]["resource"] == "configmaps" and each["stage"] == "ResponseComplete"
+    }
+    assert found.keys() == {201, 418}
+    assert all(each.startswith("test-") for each in found.values()), found

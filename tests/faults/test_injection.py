@@ -101,12 +101,12 @@ async def test_requests_and_answers_wait(environment: Environment, faults: Fault
     name, client = next(NAMES), environment.client()
     loop = asyncio.get_running_loop()
     began = loop.time()
-    faults.add(verb="create", delay=0.02, delay_after=0.03)
+    faults.add(verb="create", delay=0.2, delay_after=0.05)
     creation = asyncio.ensure_future(client.post(PATH, config_map(name)))
     await asyncio.sleep(0.01)
     assert (await client.get(f"{PATH}/{name}")).status == 404
     assert (await creation).status == 201
-    assert loop.time() - began >= 0.05
+    assert loop.time() - began >= 0.25
 
 
 @pytest.mark.parametrize(
