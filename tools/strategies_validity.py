@@ -12,7 +12,7 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -70,7 +70,7 @@ class _Measured:
     async def kind(self, client: Client, objects: Objects, count: int) -> None:
         """Draw objects of a kind and send them."""
         begun = time.process_time()
-        drawn = list(_drawn(objects, count))
+        drawn = await asyncio.to_thread(_drawn, objects, count)
         self.seconds += time.process_time() - begun
         source = objects.source
         root = f"/apis/{source.api_version}" if "/" in source.api_version else f"/api/{source.api_version}"
@@ -90,7 +90,7 @@ class _Measured:
         return f"{name}: {self.accepted} of {self.drawn} accepted so far ({share:.2f}%), {speed:.0f} objects/s of CPU"
 
 
-def _drawn(objects: Objects, count: int) -> Iterator[Body]:
+def _drawn(objects: Objects, count: int) -> list[Body]:
     found: list[Body] = []
 
     @settings(
@@ -106,7 +106,7 @@ def _drawn(objects: Objects, count: int) -> Iterator[Body]:
         found.append(deepcopy(obj))
 
     keep()
-    return iter(found)
+    return found
 
 
 async def _measure(options: argparse.Namespace) -> int:
@@ -115,7 +115,7 @@ async def _measure(options: argparse.Namespace) -> int:
         client = environment.client()
         for kind in KINDS:
             if options.only.lower() in kind.lower() and not options.modules:
-                await measured.kind(client, built_in_drawer(kind), options.objects)
+                await measured.kind(client, await asyncio.to_thread(built_in_drawer, kind), options.objects)
         print(measured.told("built-in kinds"), flush=True)
         for module in () if options.built_in else options.modules or MODULES:
             for definition in definitions_of(module):
@@ -136,7 +136,8 @@ async def _definition(client: Client, definition: Body, measured: _Measured, cou
         if not version.get("served"):
             continue
         try:
-            await measured.kind(client, drawer(definition, version=version["name"]), count)
+            objects = await asyncio.to_thread(drawer, definition, "", version["name"])
+            await measured.kind(client, objects, count)
         except StrategyError as error:
             print(f"  {name} {version['name']}: {error}", flush=True)
     await client.delete(f"{_DEFINITIONS}/{name}")

@@ -24,7 +24,7 @@ from .sources import CustomSource
 _DEEPEST: Final = 24
 """Levels of types, so that types that contain themselves end."""
 _PREFIXES: Final = ("io.k8s.api.", "io.k8s.apimachinery.pkg.apis.")
-_PLAIN: Final = {
+_PLAIN: Final[Mapping[str, Schema]] = {
     "api.resource.Quantity": {"type": "string", "pattern": QUANTITY},
     "util.intstr.IntOrString": {"x-kubernetes-int-or-string": True},
     "meta.v1.Time": {"type": "string", "format": "date-time"},
