@@ -32,6 +32,8 @@ _MOVES: Final = 40
 """The most changes that are tried for one error of a rule."""
 _ITEMS: Final = 3
 """Items of a list that a rule's `self.list[*]` stands for."""
+_PLAIN: Final = ("a", "a.example.com", 1, 2, True, False)
+"""Values that are tried whatever a rule says. Values that are drawn again may be the same ones."""
 
 Body = dict[str, Any]
 Move = Callable[[Body], bool]
@@ -125,7 +127,7 @@ class Repair:
         """Remove the nearest part around an error that may be missing, or draw the least for it; later further out."""
         further = visit - 3
         for length in range(len(steps), 0, -1):
-            if further > 0:
+            if further > 0 and length > 1:
                 further -= 1
                 continue
             part = steps[:length]
@@ -161,14 +163,17 @@ class Repair:
         if not moves:
             return None
         first = draw(st.integers(0, len(moves) - 1))
+        other: Body | None = None
         for move in (moves[first:] + moves[:first])[:_MOVES]:
             tried = deepcopy(obj)
             if not move(tried):
                 continue
             errors = self._judge.errors(tried)
-            if len(errors) < count or (len(errors) == count and error not in errors):
+            if len(errors) < count:
                 return tried
-        return None
+            if other is None and len(errors) == count and error not in errors:
+                other = tried
+        return other
 
     def _moves(self, draw: DrawFn, obj: Body, base: Steps, rule: str) -> Iterator[Move]:
         hints = hints_of(rule)
@@ -180,12 +185,14 @@ class Repair:
             yield self._again(draw, steps)
             if may_be_removed(self._root, steps, obj):
                 yield _removal(steps)
-            for value in (*hints.constants, *_others(obj, positions, steps)):
+            for value in (*hints.constants, *_others(obj, positions, steps), *_PLAIN):
                 if _fits(constraints, value):
                     yield _setting(steps, value)
             found = get(obj, steps)
             if isinstance(found, list) and found:
                 yield _shortening(steps, constraints.least("min_items"))
+            if constraints.node.types == ("array",) and not found:
+                yield self._again(draw, (*steps, 0))
 
     def _again(self, draw: DrawFn, steps: Steps) -> Move:
         return lambda obj: self._draw_again(draw, obj, steps)
