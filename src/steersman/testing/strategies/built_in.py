@@ -53,9 +53,7 @@ def built_in_source(kind: str, api_version: str = "") -> tuple[CustomSource, Bui
     if found is None:
         raise UnknownKind(f"{kind} has no schema")
     plain = _Resolver(found).schema(found.schema, found.reference, 0)
-    source = CustomSource(
-        str(gvk.group_version), gvk.kind, resource.plural, resource.namespaced, compile_schema(plain), True
-    )
+    source = CustomSource(str(gvk.group_version), gvk.kind, resource.plural, resource.namespaced, compile_schema(plain))
     return source, BuiltInJudge(resource, served)
 
 

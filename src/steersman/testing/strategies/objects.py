@@ -143,7 +143,7 @@ def drawer(
 ) -> Objects:
     """Return what draws objects of a definition. Raises what `custom_resources` raises."""
     source = custom_source(definition, kind, version)
-    found = Objects(source, CustomJudge(source.structural), namespace, status=status)
+    found = Objects(source, CustomJudge(source.structural, source.declared), namespace, status=status)
     if source.structural.has_rules:
         found.check_that_some_are_valid()
     return found

@@ -73,7 +73,7 @@ class Repair:
         for _ in range(_ROUNDS):
             for error in _distinct(errors)[:_ERRORS]:
                 visits[error.field] = visits.get(error.field, 0) + 1
-                obj = self._mend(draw, obj, error, len(errors), visits[error.field])
+                obj = self._mend(draw, obj, error, visits[error.field])
             errors = self._judge.errors(obj)
             if not errors:
                 return obj
@@ -88,14 +88,14 @@ class Repair:
         steps, rules = self._rules_behind(steps_of(error.field, {}), error)
         return f" (of the rule {rules[0]!r})" if rules and steps is not None else ""
 
-    def _mend(self, draw: DrawFn, obj: Body, error: FieldError, count: int, visit: int) -> Body:
+    def _mend(self, draw: DrawFn, obj: Body, error: FieldError, visit: int) -> Body:
         """Return the object after one change, or several that were tried, for an error."""
         steps = steps_of(error.field, obj)
         if visit > 2:
             return self._give_up_part(draw, obj, steps, visit)
         base, rules = self._rules_behind(steps, error)
         if rules:
-            found = self._by_rule(draw, obj, base, rules, error, count)
+            found = self._by_rule(draw, obj, base, rules, error)
             if found is not None:
                 return found
         self._by_type(draw, obj, steps, error)
@@ -155,13 +155,14 @@ class Repair:
                 return steps[:length], found
         return steps, []
 
-    def _by_rule(
-        self, draw: DrawFn, obj: Body, base: Steps, rules: list[str], error: FieldError, count: int
-    ) -> Body | None:
+    def _by_rule(self, draw: DrawFn, obj: Body, base: Steps, rules: list[str], error: FieldError) -> Body | None:
         """Try changes of the fields that the rules read, and return the first object with fewer errors."""
         moves = [move for rule in rules for move in self._moves(draw, obj, base, rule)]
         if not moves:
             return None
+        before = self._judge.errors(obj)
+        if error not in before:
+            return obj  # an earlier change has mended it
         first = draw(st.integers(0, len(moves) - 1))
         other: Body | None = None
         for move in (moves[first:] + moves[:first])[:_MOVES]:
@@ -169,9 +170,9 @@ class Repair:
             if not move(tried):
                 continue
             errors = self._judge.errors(tried)
-            if len(errors) < count:
+            if len(errors) < len(before):
                 return tried
-            if other is None and len(errors) == count and error not in errors:
+            if other is None and len(errors) == len(before) and error not in errors:
                 other = tried
         return other
 
