@@ -90,6 +90,7 @@ OF_THE_PACKAGE = {
     "registry.printing.internal_form._fields",
     "scheduler.queue.hints._is_waited_for",
     "storage.sqlite.file._expected_schema",
+    "testing.strategies.built_in._kinds",
 }
 """Functions whose keys are types, versions and flags of the package itself."""
 

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 
 from steersman.testing import ThreadedEnvironment
 from steersman.testing.strategies import NearlyValid, nearly_valid
-from tests.testing.strategies.test_custom_resources import SCHEMA, definition
-from tests.testing.strategies.widgets import DEFINITION, WIDGETS
+from tests.testing.strategies.widgets import DEFINITION, SCHEMA, WIDGETS, definition
 
 
 def test_objects_have_one_fault_that_is_named() -> None:

@@ -26,7 +26,7 @@ from .values import Values
 
 Body = dict[str, Any]
 
-_PATIENCE: Final = 20
+_PATIENCE: Final = 6
 """Objects of which one has to be valid."""
 _NEVER_DRAWN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
