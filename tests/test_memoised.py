@@ -90,6 +90,7 @@ OF_THE_PACKAGE = {
     "registry.printing.internal_form._fields",
     "scheduler.queue.hints._is_waited_for",
     "storage.sqlite.file._expected_schema",
+    "testing.strategies.built_in._kinds",
 }
 """Functions whose keys are types, versions and flags of the package itself."""
 
@@ -149,6 +150,9 @@ OF_CLIENTS = {
     "schema.patterns._finder": "patterns of at most 4,096 characters",
     "schema.patterns._large_finder": "32 patterns that RE2 may compile",
     "webhooks.client_config._shared_tls": "128 authorities that administrators write",
+    "testing.strategies.hints._hints_of": "rules of at most 2,048 characters",
+    "testing.strategies.pattern_texts._characters": "sets of at most 1,024 characters",
+    "testing.strategies.pattern_texts._pattern_texts": "patterns of at most 1,024 characters",
 }
 """Functions whose keys come from outside, with the bound of a key. The decorator bounds the number of keys."""
 

@@ -10,73 +10,7 @@ from hypothesis import given
 from steersman.testing.strategies import InvalidDefinition, UnknownKind, Unsatisfiable, custom_resources
 from steersman.testing.strategies.judges import CustomJudge
 from steersman.testing.strategies.sources import custom_source
-from tests.testing.strategies.widgets import DEFINITION
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["mode", "ports", "names"],
-    "properties": {
-        "mode": {"type": "string", "enum": ["Fixed", "Auto"]},
-        "fixed": {"type": "integer", "minimum": 3, "maximum": 9, "multipleOf": 3},
-        "least": {"type": "integer", "minimum": 0},
-        "most": {"type": "integer", "minimum": 0, "maximum": 50},
-        "ratio": {"type": "number", "minimum": 0, "maximum": 1, "exclusiveMaximum": True},
-        "percent": {"x-kubernetes-int-or-string": True},
-        "note": {"type": "string", "nullable": True, "minLength": 2, "maxLength": 4},
-        "since": {"type": "string", "format": "date-time"},
-        "ports": {
-            "type": "array",
-            "minItems": 1,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["port", "protocol"],
-            "items": {
-                "type": "object",
-                "required": ["port"],
-                "properties": {
-                    "port": {"type": "integer", "minimum": 1, "maximum": 3},
-                    "protocol": {"type": "string", "default": "TCP", "enum": ["TCP", "UDP"]},
-                },
-            },
-        },
-        "names": {
-            "type": "array",
-            "minItems": 2,
-            "maxItems": 3,
-            "x-kubernetes-list-type": "set",
-            "items": {"type": "string", "pattern": "^[ab]{1,2}$"},
-        },
-        "labels": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string", "maxLength": 3}},
-        "source": {
-            "type": "object",
-            "oneOf": [{"required": ["file"]}, {"required": ["url"]}],
-            "properties": {"file": {"type": "string"}, "url": {"type": "string", "format": "uri"}},
-        },
-        "template": {
-            "type": "object",
-            "x-kubernetes-embedded-resource": True,
-            "x-kubernetes-preserve-unknown-fields": True,
-        },
-        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    },
-    "x-kubernetes-validations": [
-        {"rule": "self.mode == 'Fixed' ? has(self.fixed) : !has(self.fixed)", "message": "fixed needs the mode Fixed"},
-        {"rule": "!has(self.least) || !has(self.most) || self.least <= self.most"},
-        {
-            "rule": "self.ports.exists(p, p.port == 2)",
-            "messageExpression": "'no port 2 of ' + string(size(self.ports))",
-        },
-    ],
-}
-
-
-def definition(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the definition of Widgets with another schema of its spec."""
-    version: dict[str, Any] = DEFINITION["spec"]["versions"][0]
-    root = {"type": "object", "required": ["spec"], "properties": {"spec": schema}}
-    return {
-        **DEFINITION,
-        "spec": {**DEFINITION["spec"], "versions": [{**version, "schema": {"openAPIV3Schema": root}}]},
-    }
+from tests.testing.strategies.widgets import DEFINITION, SCHEMA, definition
 
 
 @given(custom_resources(definition(SCHEMA)))

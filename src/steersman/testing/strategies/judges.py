@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Protocol
 
+from steersman.apiextensions.declared import DeclaredVersion
+from steersman.apiextensions.scale import scale_errors
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.schema import CoercionError, Structural, blocks_rules
 from steersman.validation_rules.evaluation import Rules
@@ -23,8 +25,10 @@ class Judge(Protocol):
 class CustomJudge:
     """The validation of the objects of one version of a definition."""
 
-    def __init__(self, structural: Structural) -> None:
+    def __init__(self, structural: Structural, declared: DeclaredVersion | None = None) -> None:
+        """`declared` has the paths of the version's scale."""
         self._structural = structural
+        self._declared = declared
         self._rules = Rules(structural.root)
 
     def errors(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
@@ -37,6 +41,8 @@ class CustomJudge:
             return [error.error]
         structural.default(obj)
         found = structural.validate(obj)
+        if self._declared is not None:
+            found += scale_errors(self._declared, obj)
         found += structural.validate_embedded(obj)
         found += structural.validate_lists(obj)
         if not structural.has_rules or blocks_rules(found) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable as NothingFound
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from .built_in import built_in_source
+from .built_in_facts import TIES
 from .constraints import Constraints
 from .errors import Unsatisfiable
 from .feasibility import below
@@ -24,7 +26,7 @@ from .values import Values
 
 Body = dict[str, Any]
 
-_PATIENCE: Final = 20
+_PATIENCE: Final = 6
 """Objects of which one has to be valid."""
 _NEVER_DRAWN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -32,8 +34,20 @@ _NEVER_DRAWN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 class Objects:
     """Draws objects of one kind. `counts` tells how many needed a repair."""
 
-    def __init__(self, source: CustomSource, judge: Judge, namespace: str, *, status: bool) -> None:
-        """Raises Unsatisfiable if a required field has no value within bounds."""
+    def __init__(
+        self,
+        source: CustomSource,
+        judge: Judge,
+        namespace: str,
+        *,
+        status: bool = False,
+        tie: Callable[[Body], None] | None = None,
+    ) -> None:
+        """`tie` changes fields of a drawn object that depend on each other.
+
+        Raises Unsatisfiable if a required field has no value within bounds.
+        """
+        self._tie = tie
         self.source: Final = source
         self.judge: Final = judge
         self._namespace = namespace if source.namespaced else ""
@@ -59,6 +73,8 @@ class Objects:
             constraints = constraints_at(self._root, (name,))
             if constraints is not None and (name in self._root.required or not self._problem(constraints)):
                 obj[name] = self._values.shape(constraints, 1).draw(draw)
+        if self._tie is not None:
+            self._tie(obj)
         mended = self._repair.mended(draw, obj)
         if mended is None:
             reject()
@@ -127,7 +143,21 @@ def drawer(
 ) -> Objects:
     """Return what draws objects of a definition. Raises what `custom_resources` raises."""
     source = custom_source(definition, kind, version)
-    found = Objects(source, CustomJudge(source.structural), namespace, status=status)
+    found = Objects(source, CustomJudge(source.structural, source.declared), namespace, status=status)
     if source.structural.has_rules:
         found.check_that_some_are_valid()
     return found
+
+
+def built_in(kind: str, api_version: str = "", *, namespace: str = "default") -> SearchStrategy[Body]:
+    """Return a strategy for objects of a built-in kind, such as `Deployment`, which a server accepts.
+
+    `api_version` is by default that of the stored version. Raises UnknownKind.
+    """
+    return built_in_drawer(kind, api_version, namespace).strategy
+
+
+def built_in_drawer(kind: str, api_version: str = "", namespace: str = "default") -> Objects:
+    """Return what draws objects of a built-in kind. Raises UnknownKind."""
+    source, judge = built_in_source(kind, api_version)
+    return Objects(source, judge, namespace, tie=TIES.get(source.kind))

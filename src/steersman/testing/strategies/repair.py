@@ -32,6 +32,8 @@ _MOVES: Final = 40
 """The most changes that are tried for one error of a rule."""
 _ITEMS: Final = 3
 """Items of a list that a rule's `self.list[*]` stands for."""
+_PLAIN: Final = ("a", "a.example.com", 1, 2, True, False)
+"""Values that are tried whatever a rule says. Values that are drawn again may be the same ones."""
 
 Body = dict[str, Any]
 Move = Callable[[Body], bool]
@@ -71,7 +73,7 @@ class Repair:
         for _ in range(_ROUNDS):
             for error in _distinct(errors)[:_ERRORS]:
                 visits[error.field] = visits.get(error.field, 0) + 1
-                obj = self._mend(draw, obj, error, len(errors), visits[error.field])
+                obj = self._mend(draw, obj, error, visits[error.field])
             errors = self._judge.errors(obj)
             if not errors:
                 return obj
@@ -86,14 +88,14 @@ class Repair:
         steps, rules = self._rules_behind(steps_of(error.field, {}), error)
         return f" (of the rule {rules[0]!r})" if rules and steps is not None else ""
 
-    def _mend(self, draw: DrawFn, obj: Body, error: FieldError, count: int, visit: int) -> Body:
+    def _mend(self, draw: DrawFn, obj: Body, error: FieldError, visit: int) -> Body:
         """Return the object after one change, or several that were tried, for an error."""
         steps = steps_of(error.field, obj)
         if visit > 2:
             return self._give_up_part(draw, obj, steps, visit)
         base, rules = self._rules_behind(steps, error)
         if rules:
-            found = self._by_rule(draw, obj, base, rules, error, count)
+            found = self._by_rule(draw, obj, base, rules, error)
             if found is not None:
                 return found
         self._by_type(draw, obj, steps, error)
@@ -125,7 +127,7 @@ class Repair:
         """Remove the nearest part around an error that may be missing, or draw the least for it; later further out."""
         further = visit - 3
         for length in range(len(steps), 0, -1):
-            if further > 0:
+            if further > 0 and length > 1:
                 further -= 1
                 continue
             part = steps[:length]
@@ -153,22 +155,26 @@ class Repair:
                 return steps[:length], found
         return steps, []
 
-    def _by_rule(
-        self, draw: DrawFn, obj: Body, base: Steps, rules: list[str], error: FieldError, count: int
-    ) -> Body | None:
+    def _by_rule(self, draw: DrawFn, obj: Body, base: Steps, rules: list[str], error: FieldError) -> Body | None:
         """Try changes of the fields that the rules read, and return the first object with fewer errors."""
         moves = [move for rule in rules for move in self._moves(draw, obj, base, rule)]
         if not moves:
             return None
+        before = self._judge.errors(obj)
+        if error not in before:
+            return obj  # an earlier change has mended it
         first = draw(st.integers(0, len(moves) - 1))
+        other: Body | None = None
         for move in (moves[first:] + moves[:first])[:_MOVES]:
             tried = deepcopy(obj)
             if not move(tried):
                 continue
             errors = self._judge.errors(tried)
-            if len(errors) < count or (len(errors) == count and error not in errors):
+            if len(errors) < len(before):
                 return tried
-        return None
+            if other is None and len(errors) == len(before) and error not in errors:
+                other = tried
+        return other
 
     def _moves(self, draw: DrawFn, obj: Body, base: Steps, rule: str) -> Iterator[Move]:
         hints = hints_of(rule)
@@ -180,12 +186,14 @@ class Repair:
             yield self._again(draw, steps)
             if may_be_removed(self._root, steps, obj):
                 yield _removal(steps)
-            for value in (*hints.constants, *_others(obj, positions, steps)):
+            for value in (*hints.constants, *_others(obj, positions, steps), *_PLAIN):
                 if _fits(constraints, value):
                     yield _setting(steps, value)
             found = get(obj, steps)
             if isinstance(found, list) and found:
                 yield _shortening(steps, constraints.least("min_items"))
+            if constraints.node.types == ("array",) and not found:
+                yield self._again(draw, (*steps, 0))
 
     def _again(self, draw: DrawFn, steps: Steps) -> Move:
         return lambda obj: self._draw_again(draw, obj, steps)

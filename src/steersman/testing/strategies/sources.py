@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from steersman.apiextensions.declared import DeclaredVersion
 from steersman.schema import Structural, UnsupportedSchemaError, compile_schema
 from steersman.testing.definitions import read
 
@@ -22,7 +25,8 @@ class CustomSource:
     plural: str
     namespaced: bool
     structural: Structural
-    has_status: bool
+    declared: DeclaredVersion | None = None
+    """The version, without its schema; None for a built-in kind."""
 
 
 def custom_source(definition: Mapping[str, Any] | str | Path, kind: str = "", version: str = "") -> CustomSource:
@@ -50,10 +54,19 @@ def custom_source(definition: Mapping[str, Any] | str | Path, kind: str = "", ve
                 str(names.get("plural", "")),
                 spec.get("scope") != "Cluster",
                 structural,
-                (each.get("subresources") or {}).get("status") is not None,
+                _declared(each),
             )
     known = ", ".join(str(each.get("name")) for each in versions)
     raise UnknownKind(f"{name} has no version {version or 'for storage'}; it has {known or 'none'}")
+
+
+def _declared(version: Mapping[str, Any]) -> DeclaredVersion:
+    """Return a version with its subresources. Raises InvalidDefinition."""
+    plain = {"name": version["name"], "subresources": version.get("subresources")}
+    try:
+        return msgspec.convert(plain, DeclaredVersion)
+    except msgspec.ValidationError as error:
+        raise InvalidDefinition(f"{version['name']}: {error}") from None
 
 
 def _definition(given: Mapping[str, Any] | str | Path, kind: str) -> Mapping[str, Any]:
