@@ -107,7 +107,7 @@ async def import_cluster(
         try:
             for item in await _items(client, each.resource, done):
                 write(separator)
-                write(await decoded(partial(_written, each.resource, cuts, secrets), item))
+                write(await decoded(partial(_written, each.resource, cuts, secrets), bytes(item)))
                 separator = b",\n"
                 done.objects += 1
         except StatusError as error:
@@ -196,7 +196,7 @@ async def _pages(client: Client, resource: APIResource[Any], query: dict[str, st
 def _written(resource: APIResource[Any], cuts: Sequence[tuple[str, ...]], secrets: bool, item: bytes) -> bytes:
     """Return an object as one line of JSON with kind and apiVersion. Raises msgspec.DecodeError if it is no object."""
     hides = not secrets and resource.plural == "secrets" and not resource.group
-    data = bytes(item).strip(b" \t\r\n")
+    data = item.strip(b" \t\r\n")
     found = _OBJECT.decode(data)
     if not cuts and not hides and b"\n" not in data:
         if found.kind:
