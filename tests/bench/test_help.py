@@ -34,6 +34,7 @@ PROGRAMS = [
     "tools.one_etcd",
     "tools.request_path",
     "tools.scheduler_comparison",
+    "tools.scheduler_comparison.on_a_large_cluster",
     "tools.soak",
     "tools.stage_comparison",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -14,7 +15,9 @@ from steersman.client.client import Client, Pages, decoded
 from steersman.client.discovery import DiscoveredResource, preferred_resources
 from steersman.client.errors import is_not_found
 from steersman.client.resources import API_SERVICES
+from steersman.client.transport import Unreachable
 from steersman.dumps.fields import LeftOut, leave_out
+from steersman.dumps.reading import MOST_OBJECTS
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.errors.status import StatusError
 
@@ -42,13 +45,16 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class _TypeMeta(msgspec.Struct):
+class _Object(msgspec.Struct):
+    """Members of every object."""
+
+    metadata: dict[str, Any]
     kind: str = ""
 
 
 PAGE_DECODER: Final = msgspec.json.Decoder(_Page)
 """Decoder of a page of a list, whose items stay JSON."""
-_TYPE: Final = msgspec.json.Decoder(_TypeMeta)
+_OBJECT: Final = msgspec.json.Decoder(_Object)
 
 
 class _Unreadable(NamedTuple):
@@ -101,7 +107,7 @@ async def import_cluster(
         try:
             for item in await _items(client, each.resource, done):
                 write(separator)
-                write(_written(each.resource, item, cuts, secrets=secrets))
+                write(await decoded(partial(_written, each.resource, cuts, secrets), bytes(item)))
                 separator = b",\n"
                 done.objects += 1
         except StatusError as error:
@@ -180,17 +186,20 @@ async def _pages(client: Client, resource: APIResource[Any], query: dict[str, st
         data = await client.request("GET", f"{resource.path()}?{urlencode({'limit': str(_PAGE), **query})}")
         page = await decoded(PAGE_DECODER.decode, data)
         items += page.items or ()
+        if len(items) > MOST_OBJECTS:
+            raise Unreachable(f"{resource.group_resource}: more than {MOST_OBJECTS} objects, which no dump may have")
         pages.advance(page.metadata.continue_)
         query = {"continue": pages.token}
     return items
 
 
-def _written(resource: APIResource[Any], item: msgspec.Raw, cuts: Sequence[tuple[str, ...]], *, secrets: bool) -> bytes:
-    """Return an object as one line of JSON with kind and apiVersion."""
+def _written(resource: APIResource[Any], cuts: Sequence[tuple[str, ...]], secrets: bool, item: bytes) -> bytes:
+    """Return an object as one line of JSON with kind and apiVersion. Raises msgspec.DecodeError if it is no object."""
     hides = not secrets and resource.plural == "secrets" and not resource.group
-    data = bytes(item)
+    data = item.strip(b" \t\r\n")
+    found = _OBJECT.decode(data)
     if not cuts and not hides and b"\n" not in data:
-        if _TYPE.decode(data).kind:
+        if found.kind:
             return data
         return encode_in_order({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b"," + data[1:]
     plain = {"kind": resource.kind, "apiVersion": resource.api_version, **decode_plain(data)}
@@ -204,8 +213,9 @@ def _written(resource: APIResource[Any], item: msgspec.Raw, cuts: Sequence[tuple
 def empty_values(secret: dict[str, Any]) -> None:
     """Remove the values from a Secret, also those that an annotation repeats."""
     for name in ("data", "stringData"):
-        if isinstance(secret.get(name), dict):
-            secret[name] = dict.fromkeys(secret[name], "")
-    annotations = (secret.get("metadata") or {}).get("annotations")
+        if name in secret:
+            secret[name] = dict.fromkeys(secret[name], "") if isinstance(secret[name], dict) else {}
+    metadata = secret.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     if isinstance(annotations, dict):
         annotations.pop(_LAST_APPLIED, None)

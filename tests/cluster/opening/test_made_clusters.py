@@ -10,7 +10,7 @@ import pytest
 from bench.opening.dump import Maker, write_dump
 from bench.opening.imports import comparable, different
 from steersman.client.resources import PODS
-from tests.cluster.opening.test_opening import imported, opened
+from tests.cluster.opening.clusters import imported, opened
 
 _ANNOTATIONS: Final = frozenset(
     {"simulation.steersman.dev/simulated", "volumes.kubernetes.io/controller-managed-attach-detach"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,37 +29,13 @@ from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.opening.completing import complete
 from steersman.controlplane.options import Options
 from steersman.dumps.errors import DumpError
-from steersman.dumps.importing import import_cluster
 from steersman.dumps.reading import read_dump, read_objects
 from tests.cluster.opening import real_objects as real
+from tests.cluster.opening.clusters import imported, opened
 from tests.controllers.waiting import eventually
 
 MEMBER = Path(__file__).parents[2] / "storage" / "etcd" / "member.db.gz"
 GADGETS: APIResource[dict[str, Any]] = APIResource("example.com", "v1", "gadgets", "Gadget", dict)
-
-
-@asynccontextmanager
-async def opened(dump: Path, folder: Path) -> AsyncIterator[Client]:
-    options = Options(data_dir=folder, listen=False, unsafe_no_fsync=True)
-    cluster = Cluster(options, Configuration((), dump=dump))
-    await cluster.start()
-    try:
-        assert await cluster.settle(20)
-        yield cluster.client(UserInfo("admin", groups=("system:masters",)), "tests")
-    finally:
-        await cluster.stop()
-
-
-async def imported(client: Client, folder: Path) -> Path:
-    pieces: list[bytes] = []
-    await import_cluster(client, pieces.append, secrets=True)
-    return written(folder, b"".join(pieces))
-
-
-def written(folder: Path, data: bytes) -> Path:
-    file = folder / f"import-{len(list(folder.iterdir()))}.json"
-    file.write_bytes(data)
-    return file
 
 
 async def test_pods_run_on_where_they_were_with_their_ages_and_restarts(tmp_path: Path) -> None:

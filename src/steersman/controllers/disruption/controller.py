@@ -13,6 +13,7 @@ from steersman.api.core.v1 import Pod, PodCondition
 from steersman.api.policy.v1 import PodDisruptionBudget
 from steersman.client.errors import is_conflict
 from steersman.client.events import reference
+from steersman.client.indexes import BY_LABEL, by_label, with_labels
 from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from steersman.client.transport import Unreachable
@@ -69,6 +70,7 @@ class DisruptionController(Controller[DisruptionKey]):
         """Number of pods of each budget at its last reconciliation."""
         self._budgets = self.informers.for_resource(POD_DISRUPTION_BUDGETS)
         self._pods = self.informers.for_resource(PODS)
+        self._pods.add_index(BY_LABEL, by_label)
         self._budgets.on_change(self._budget_changed)
         self._pods.on_change(self._pod_changed)
 
@@ -176,7 +178,9 @@ class DisruptionController(Controller[DisruptionKey]):
     async def _pods_of(self, budget: PodDisruptionBudget) -> AsyncIterator[Pod]:
         """Yield the pods that a budget selects, in time slices."""
         matches = (await self._selector_of(budget)).matches
-        async for pod in time_sliced(self._pods.list(budget.metadata.namespace)):
+        selector = budget.spec.selector
+        labels = {} if selector is None else selector.match_labels
+        async for pod in time_sliced(with_labels(self._pods, budget.metadata.namespace, labels)):
             if matches(pod.metadata.labels):
                 yield pod
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Final, Generic, TypeVar
 
 from steersman.api.core.v1 import Pod, Service
+from steersman.client.indexes import BY_LABEL, by_label, with_labels
 from steersman.client.informer import Key, key_of, new_or_old
 from steersman.client.resources import PODS, SERVICES
 from steersman.controllers.controller import Controller, ControllerDependencies
@@ -53,6 +54,7 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
         self.services = self.informers.for_resource(SERVICES)
         self.pods = self.informers.for_resource(PODS)
         add_selector_index(self.services)
+        self.pods.add_index(BY_LABEL, by_label)
         self.services.on_change(self._service_changed)
         self.pods.on_change(self._pod_changed)
 
@@ -106,9 +108,8 @@ class PodsOfServicesController(Controller[Key], Generic[S]):
     def _mark_all_changed(self, state: S) -> None:
         service = state.service
         state.changed.update(dict.fromkeys(state.members))
-        for pod in self.pods.list(service.metadata.namespace):
-            if selects(service, pod.metadata.labels):
-                state.changed[pod.metadata.name] = None
+        for pod in with_labels(self.pods, service.metadata.namespace, service.spec.selector):
+            state.changed[pod.metadata.name] = None
 
     async def _process_changed(self, key: Key, state: S) -> None:
         """Process the changed pods. Pods that change meanwhile queue the key again."""
