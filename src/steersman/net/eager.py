@@ -12,9 +12,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sys
+import types
 from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Coroutine, Generator
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Running:
@@ -64,41 +67,44 @@ class Running:
         return "eager" if self._task is None else self._task.get_name()
 
 
-class _Resumed(Coroutine[Any, Any, None]):
-    """A coroutine that has run up to its first wait: yields that future first, then continues the coroutine.
+@types.coroutine
+def resumed(step: Generator[Any, None, T], awaited: list[Any]) -> Generator[Any, None, T]:
+    """Continue `step`, a coroutine or the iterator of an awaitable, which has run to a wait for the future in `awaited`.
 
-    Code in later steps of the task must see `running` as the current task, as the first part did: a timeout entered in
-    the first part has stored that object and will cancel it.
+    Returns and raises what `step` returns and raises. The future is removed from the list during the wait: a
+    failed future refers to its error, and the error to this frame. If the frame referred to the future, the cycle
+    would need the garbage collector.
     """
+    while awaited:
+        try:
+            yield awaited.pop()
+        except BaseException as error:
+            try:
+                awaited.append(step.throw(error))
+            except StopIteration as done:
+                result: T = done.value
+                return result
+    return (yield from step)
 
-    __slots__ = ("_coroutine", "_first", "_started")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None], first: Any) -> None:
-        self._coroutine = coroutine
-        self._first = first
-        self._started = False
+@types.coroutine
+def _resumed_by_task(coroutine: Coroutine[Any, Any, None], awaited: list[Any]) -> Generator[Any, None, None]:
+    """Continue a coroutine as `resumed` does, in a task whose first step is still to come.
 
-    def send(self, value: Any) -> Any:
-        if self._started:
-            return self._coroutine.send(value)
-        self._started = True
-        first, self._first = self._first, None
-        return first
-
-    def throw(self, *error: Any) -> Any:
-        if not self._started:
-            self._started = True
-            first, self._first = self._first, None
-            # A task cancelled before its first step first cancels the future that it waits for, as every task does.
-            if first is not None and first.cancel():
-                return first
-        return self._coroutine.throw(*error)
-
-    def close(self) -> None:
-        self._coroutine.close()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        raise TypeError("only a task may run this")
+    The caller advances this generator to its first `yield`: only a generator that has begun can catch the cancellation
+    of its task before the first step.
+    """
+    try:
+        yield
+    except BaseException as error:
+        # A task cancelled before its first step first cancels the future that it waits for, as every task does.
+        if awaited[0] is None or not awaited[0].cancel():
+            try:
+                awaited[0] = coroutine.throw(error)
+            except StopIteration:
+                return
+    step: Any = coroutine
+    yield from resumed(step, awaited)
 
 
 def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
@@ -120,7 +126,9 @@ def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
         _leave_task(loop, as_task)
         if outer is not None:
             _enter_task(loop, outer)
-    task = loop.create_task(_Resumed(coroutine, first), context=context)
+    rest: Any = _resumed_by_task(coroutine, [first])
+    rest.send(None)
+    task = loop.create_task(rest, context=context)
     running.adopt(task)
     return task
 

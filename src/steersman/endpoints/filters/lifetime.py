@@ -19,6 +19,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, timeout
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.times import monotonic
+from steersman.net.eager import resumed
 from steersman.net.message import Response
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ async def _in_time(request: Request, next_: Handler, metrics: RequestMetrics) ->
         limit = _Limit(asyncio.current_task())
         timer = asyncio.get_running_loop().call_later(request.deadline - monotonic(), limit.reached)
         try:
-            response = await _Resumed(step, awaited)
+            response = await resumed(step, awaited)
         except asyncio.CancelledError:
             if not limit.passed:
                 raise
@@ -196,35 +197,3 @@ class _Limit:
         """Cancel the task, as the deadline has passed."""
         self.passed = True
         self.task.cancel()
-
-
-class _Resumed:
-    """Awaitable that continues another awaitable, which has run to its first wait.
-
-    The future that it waits for is kept in a list, and removed from the list during the wait: a failed future refers to
-    its error, and the error to this frame. If the frame referred to the future, the cycle would need the garbage
-    collector.
-    """
-
-    __slots__ = ("_awaited", "_step")
-
-    def __init__(self, step, awaited) -> None:  # type: ignore[no-untyped-def]
-        self._step = step
-        self._awaited = awaited
-
-    def __await__(self):  # type: ignore[no-untyped-def]
-        awaited = self._awaited
-        step = self._step
-        while True:
-            try:
-                sent = yield awaited.pop()
-            except BaseException as error:
-                try:
-                    awaited.append(step.throw(error))
-                except StopIteration as done:
-                    return done.value
-            else:
-                try:
-                    awaited.append(step.send(sent))
-                except StopIteration as done:
-                    return done.value
