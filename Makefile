@@ -2,8 +2,8 @@
 PYTHON ?= python3
 GO ?= go
 VENV ?= .venv
-# one more than there are cores, as some tests wait
-JOBS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+# two more than there are cores, as some tests wait
+JOBS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 2)")
 BIN := $(VENV)/bin
 # modules are compiled once, not in each process of each test, whatever the shell says
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,4 +1,4 @@
-"""The scheduler, running on a server of its own."""
+"""The scheduler, running on a server that the tests of a module share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from steersman.testing import Environment
 from tests.scheduler.scene import Scene
 
 
-@pytest_asyncio.fixture
-async def scene() -> AsyncIterator[Scene]:
-    """Run a server and a scheduler."""
-    async with Environment() as environment:
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(shared_environment: Environment) -> AsyncIterator[Scene]:
+    """Run a scheduler on a server in its initial state."""
 
-        def client(user: UserInfo, manager: str) -> Client:
-            server = environment.plane.server
-            assert server is not None
-            return Client(InProcessTransport(server.handler, environment.plane.token_of(user)), manager)
+    def client(user: UserInfo, manager: str) -> Client:
+        server = shared_environment.plane.server
+        assert server is not None
+        return Client(InProcessTransport(server.handler, shared_environment.plane.token_of(user)), manager)
 
-        of_scheduler = client(UserInfo("system:kube-scheduler"), "kube-scheduler")
-        informers = Informers(of_scheduler)
-        scheduler = Scheduler(of_scheduler, informers)
-        await scheduler.start()
-        informers.start()
-        yield Scene(client(UserInfo("admin", groups=("system:masters",)), "tests"), scheduler)
-        await scheduler.stop()
-        await informers.stop()
+    of_scheduler = client(UserInfo("system:kube-scheduler"), "kube-scheduler")
+    informers = Informers(of_scheduler)
+    scheduler = Scheduler(of_scheduler, informers)
+    await scheduler.start()
+    informers.start()
+    yield Scene(client(UserInfo("admin", groups=("system:masters",)), "tests"), scheduler)
+    await scheduler.stop()
+    await informers.stop()
