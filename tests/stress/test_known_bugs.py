@@ -33,8 +33,8 @@ from tests.stress.searches import found, stress
 def test_a_fault_of_a_published_operator_is_found_and_not_in_the_repaired_one(
     name: str, kind: str, at: str, failure: str, tmp_path: Path
 ) -> None:
-    operator = f"exec {sys.executable} -m tests.stress.operators.{name}"
-    test = f"exec {sys.executable} -m tests.stress.operators.workloads {name}"
+    operator = f"exec {sys.executable} -m tests.stress.{name}_operator"
+    test = f"exec {sys.executable} -m tests.stress.workloads {name}"
     common = ("--test", test, "--settle", "500ms", "--patience", "2s", "-o", "json")
     done = stress("--operator", operator, "--kinds", kind, *common, folder=tmp_path)
     (group,) = found(done)["findings"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.stress.point import Kind, plan_of
-from tests.stress.operators.workloads import WORKLOADS
+from tests.stress.workloads import WORKLOADS
 from tools.known_bugs.cases import CASES, Case
 from tools.known_bugs.command import outcome_of
 from tools.known_bugs.programs import HERE, SmallOperator

@@ -39,7 +39,7 @@ def _shell(name: str) -> str:
 
 def _small(name: str, report: str, point: str, kinds: str) -> Case:
     before, after = SmallOperator(name, "small"), SmallOperator(name, "small, repaired", "--fixed")
-    test = f"exec {sys.executable} -m tests.stress.operators.workloads {name}"
+    test = f"exec {sys.executable} -m tests.stress.workloads {name}"
     return Case(name, report, point, kinds, before, after, test)
 
 

@@ -124,7 +124,7 @@ class PythonPackage:
 
 @dataclass(frozen=True, slots=True)
 class SmallOperator:
-    """An operator of `tests/stress/operators`, with a bug or its repair."""
+    """An operator of `tests/stress`, with a bug or its repair."""
 
     name: str
     version: str
@@ -132,7 +132,7 @@ class SmallOperator:
 
     def command(self) -> str:
         """Return the command."""
-        return f"exec {sys.executable} -m tests.stress.operators.{self.name} {self.flags}".rstrip()
+        return f"exec {sys.executable} -m tests.stress.{self.name}_operator {self.flags}".rstrip()
 
     def definitions(self) -> list[Path]:
         """Return nothing."""

@@ -55,7 +55,7 @@ def _kinds(context: click.Context, _: click.Parameter, text: str) -> tuple[Kind,
     from steersman.machinery.suggestions import known_names_hint
     from steersman.stress.point import Kind
 
-    names = [each.strip() for each in text.split(",") if each.strip()]
+    names = [name for each in text.split(",") if (name := each.strip(" "))]
     found: list[Kind] = []
     for name in names:
         fitting = [kind for kind in Kind if kind.value == name or kind.value.partition("-")[0] == name]
@@ -302,7 +302,7 @@ def _print(result: Result, output: str, save: Path, junit: Path | None) -> None:
 
 def _line(text: str) -> str:
     """Return a line for a terminal, with its spaces."""
-    return "".join(each if each.isspace() else printable(each, _LONGEST) for each in _SPACES.split(text))
+    return "".join(each if each[:1] == " " else printable(each, _LONGEST) for each in _SPACES.split(text))
 
 
 def _fail(text: str) -> NoReturn:

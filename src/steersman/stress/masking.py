@@ -12,7 +12,9 @@ _NUMBERED: Final = re.compile(r"-(?=[a-z]{0,40}[0-9])[a-z0-9]{6,40}\Z")
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HASH: Final = re.compile(r"[0-9a-f]{16,128}")
 """Hash of something random, as in names of volume attachments."""
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
+_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9./-]{0,252}\Z")
 _RANDOM_LENGTH: Final = 5
 _MOST_PREFIXES: Final = 1_000

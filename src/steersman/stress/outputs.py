@@ -11,10 +11,13 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from steersman.net.ascii import lower
 from steersman.stress.campaign import Result, Tried, Verdict
 from steersman.stress.point import Kind
 
 _MOST_SHOWN: Final = 10
+_LONGEST: Final = 200
+"""Characters of a failure in the first line of a plan."""
 _NOT_XML: Final = {number: "\N{REPLACEMENT CHARACTER}" for number in range(32) if chr(number) not in "\t\n\r"}
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
 
@@ -54,7 +57,9 @@ def _finding_lines(number: int, group: list[Tried], file: Path | None) -> Iterat
 
 
 def _quoted(output: str) -> Iterator[str]:
-    for line in output.splitlines()[-_MOST_SHOWN:]:
+    if not output:
+        return
+    for line in output.split("\n")[-_MOST_SHOWN:]:
         yield f"   | {line}"
 
 
@@ -156,8 +161,9 @@ def write_plans(result: Result, folder: Path) -> dict[int, Path]:
     for number, group in enumerate(result.groups):
         folder.mkdir(parents=True, exist_ok=True)
         smallest = min(group, key=lambda each: (len(each.plan.faults), -each.failed))
-        name = _NOT_IN_NAMES.sub("-", str(smallest.plan).lower())[:80].strip("-")
+        name = _NOT_IN_NAMES.sub("-", lower(str(smallest.plan)))[:80].strip("-")
         path = folder / f"{number + 1}-{name}.yaml"
-        path.write_bytes(f"# {smallest.run.failure.splitlines()[0][:200]}\n".encode() + smallest.plan.encoded())
+        why, _, _ = smallest.run.failure.partition("\n")
+        path.write_bytes(f"# {why[:_LONGEST]}\n".encode() + smallest.plan.encoded())
         files[number] = path
     return files

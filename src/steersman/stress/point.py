@@ -67,7 +67,7 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     def __str__(self) -> str:
         subject = "/".join(each for each in (self.namespace, self.name) if each)
-        text = f"{self.event or self.verb} {self.resource} {subject}".rstrip()
+        text = " ".join(each for each in (self.event or self.verb, self.resource, subject) if each)
         return text if self.nth == 1 else f"{text} ({_ordinal(self.nth)})"
 
 

@@ -70,7 +70,7 @@ class Program:
         try:
             with self._output.open("rb") as file:
                 file.seek(max(0, self._output.stat().st_size - _MOST_OUTPUT))
-                return file.read(_MOST_OUTPUT).decode(errors="replace").strip()
+                return file.read(_MOST_OUTPUT).decode(errors="replace").strip(" \r\n")
         except FileNotFoundError:
             return ""
 

@@ -210,7 +210,7 @@ def _member(key: str, value: Any, masker: Masker, generation: Any, *, in_status:
         return "<current>" if value == generation else "<older>"
     if key in _ASSIGNED and value and value not in ("None", ["None"]):
         return "<assigned>"
-    if key.lower().endswith("resourceversion"):
+    if key.endswith(("resourceVersion", "ResourceVersion")):
         return "<version>"
     return _plain(value, masker, generation, in_status=in_status)
 

@@ -12,7 +12,7 @@ import urllib.error
 from typing import Any
 
 from tests.stress.copying_operator import Api
-from tests.stress.operators.operator import CONFIG_MAPS, MERGE, api_for, follow, retried
+from tests.stress.small_operator import CONFIG_MAPS, MERGE, api_for, follow, retried
 
 REGISTER = "register"
 

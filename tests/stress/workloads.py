@@ -1,4 +1,4 @@
-"""Tests beside the operators: `python -m tests.stress.operators.workloads NAME`."""
+"""Tests beside the operators: `python -m tests.stress.workloads NAME`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.stress.copying_operator import Api
-from tests.stress.operators.operator import CONFIG_MAPS, MERGE, api_for
+from tests.stress.small_operator import CONFIG_MAPS, MERGE, api_for
 
 _LONGEST = 5.0
 """Seconds to wait for the operator."""

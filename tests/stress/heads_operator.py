@@ -13,7 +13,7 @@ import urllib.error
 from typing import Any
 
 from tests.stress.copying_operator import Api
-from tests.stress.operators.operator import CONFIG_MAPS, api_for, exists_already, follow, objects, retried
+from tests.stress.small_operator import CONFIG_MAPS, api_for, exists_already, follow, objects, retried
 
 
 class Heads:

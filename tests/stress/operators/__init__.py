@@ -1,1 +1,0 @@
-"""Small operators with faults that are known from published ones, and their repairs."""
