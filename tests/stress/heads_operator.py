@@ -13,7 +13,7 @@ import urllib.error
 from typing import Any
 
 from tests.stress.copying_operator import Api
-from tests.stress.small_operator import CONFIG_MAPS, api_for, follow, objects, retried
+from tests.stress.small_operator import CONFIG_MAPS, api_for, exists_already, follow, objects, retried
 
 
 class Heads:
@@ -48,7 +48,7 @@ class Heads:
         try:
             self._api.request("POST", CONFIG_MAPS, {"metadata": {**name, "labels": {"head": cluster}}})
         except urllib.error.HTTPError as error:
-            if error.code != 409 or not self._is_fixed:
+            if not exists_already(error):
                 raise
 
 

@@ -12,7 +12,7 @@ import urllib.error
 from typing import Any
 
 from tests.stress.copying_operator import Api
-from tests.stress.small_operator import CONFIG_MAPS, MERGE, api_for, follow, objects, retried
+from tests.stress.small_operator import CONFIG_MAPS, MERGE, api_for, exists_already, follow, objects, retried
 
 
 class Requests:
@@ -51,7 +51,7 @@ class Requests:
         try:
             self._api.request("POST", CONFIG_MAPS, made)
         except urllib.error.HTTPError as error:
-            if error.code != 409:
+            if not exists_already(error):
                 raise
 
 

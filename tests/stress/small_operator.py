@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import urllib.error
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,3 +61,8 @@ def retried(work: Callable[[], None]) -> None:
         except OSError as error:
             print(f"again after: {error}", flush=True)
             time.sleep(_PAUSE)
+
+
+def exists_already(error: urllib.error.HTTPError) -> bool:
+    """Return True if a server refused to make an object as there is one of its name; other conflicts have the code, too."""
+    return error.code == 409 and bool(json.load(error).get("reason") == "AlreadyExists")
