@@ -37,7 +37,8 @@ def program(name: str) -> Path:
     if found.exists():
         return found
     if name not in _PACKAGES:
-        raise NoProgram(f"no {name} in {PROGRAMS}: build it there from {_SOURCES[name]}")
+        source = _SOURCES.get(name)
+        raise NoProgram(f"no {name} in {PROGRAMS}" + (f": build it there from {source}" if source else ""))
     PROGRAMS.mkdir(parents=True, exist_ok=True)
     made = PROGRAMS / f"{name}.{os.getpid()}"
     _go("build", "-ldflags=-s -w", "-o", str(made), f"./{_PACKAGES[name]}", folder=karpenter_module())

@@ -42,6 +42,7 @@ async def test_forwarded_requests_fail(
     assert (await things.get(f"{THINGS}/a")).json() == {"kind": "Thing"}
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_upgrades_fail(keys_folder: Path, behind: ExtensionServer) -> None:
     async with Environment(folder=keys_folder, listen=True) as environment:
         await publish(environment.client(), behind)

@@ -52,6 +52,7 @@ TO_OPERATORS = {
     "cluster/opening/",
     "dumps/",
     "report/",
+    "testing/strategies/",
     "library/checked.py",
     "nodes/stages/declaration.py",
     "nodes/kwok/",

@@ -21,7 +21,7 @@ from steersman.machinery.private_files import write_whole
 from steersman.stress.point import PlannedFault
 from steersman.stress.tap import MOST_POINTS, Seen, Tap, without_locks
 from steersman.stress.touch import NAME, client_of, touch
-from steersman.testing.journal import is_own_user
+from steersman.testing.journal import OWN_USERS
 
 if TYPE_CHECKING:
     from steersman.controlplane.control_plane import ControlPlane
@@ -45,7 +45,7 @@ class Task(msgspec.Struct, frozen=True):
 
 def is_of_clients(met: Met) -> bool:
     """Return True for a request of a user's client, not of the server itself."""
-    return met.user != NAME and not is_own_user(met.user)
+    return met.user != NAME and not met.user.startswith(OWN_USERS)
 
 
 class Notes:

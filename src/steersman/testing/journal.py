@@ -9,7 +9,7 @@ from typing import Final
 from steersman.endpoints.request import Request
 
 _KEPT: Final = 200
-_OWN: Final = (
+OWN_USERS: Final = (
     "system:apiserver",
     "system:kube-controller-manager",
     "system:kube-scheduler",
@@ -44,7 +44,7 @@ class Journal:
         """Record a request and its status code (endpoints.filters.observation)."""
         user = getattr(request, "user", None)  # absent if the request was not authenticated
         name = "" if user is None else user.name
-        if not is_own_user(name):
+        if not name.startswith(OWN_USERS):
             path = request.path[:_LONGEST_PATH]
             verb = request.info.action.verb or request.method
             self.entries.append(Entry(verb, path, name, code, seconds * 1000))
@@ -56,8 +56,3 @@ class Journal:
     def lines(self, most: int = 30) -> list[str]:
         """Return the last requests, one per line."""
         return [str(each) for each in list(self.entries)[-most:]]
-
-
-def is_own_user(name: str) -> bool:
-    """Return True for a user name of the cluster's own components."""
-    return name.startswith(_OWN)

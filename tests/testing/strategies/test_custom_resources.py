@@ -64,6 +64,18 @@ def test_a_rule_that_nothing_satisfies_is_named() -> None:
     assert rule in str(caught.value)
 
 
+def test_a_definition_without_valid_objects_is_named() -> None:
+    """No rule and no single bound is to blame: the format and the minimum contradict each other."""
+    schema = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "integer", "format": "int32", "minimum": 1 << 40}},
+    }
+    with pytest.raises(Unsatisfiable) as caught:
+        drawn(schema)
+    assert "spec.a" in str(caught.value)
+
+
 @pytest.mark.parametrize("depth", [100])
 def test_deep_and_wide_schemas_are_drawn_in_bounded_time(depth: int) -> None:
     deep: dict[str, Any] = {"type": "string"}

@@ -144,8 +144,7 @@ def drawer(
     """Return what draws objects of a definition. Raises what `custom_resources` raises."""
     source = custom_source(definition, kind, version)
     found = Objects(source, CustomJudge(source.structural, source.declared), namespace, status=status)
-    if source.structural.has_rules:
-        found.check_that_some_are_valid()
+    found.check_that_some_are_valid()
     return found
 
 
