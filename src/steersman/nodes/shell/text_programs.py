@@ -26,6 +26,9 @@ _LINE_ITSELF: Final = 48
 """Overhead of a line in bytes."""
 _AT_ONCE: Final = 512
 """Lines that are processed between two effects."""
+_MERGED_AT_ONCE: Final = 128
+"""Lines that `sort` merges between two effects; each is compared several times."""
+_SORTED_NUMBER: Final = re.compile(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)")
 _MOST_COLUMNS: Final = 100
 """Columns that `awk` prints."""
 _FOLLOWED_EVERY: Final = 1.0
@@ -350,7 +353,7 @@ def _merged(
     """Merge sorted runs of lines and write the result."""
     last: tuple[float, bytes] | None = None
     merged: Iterator[bytes] = merge(*runs, key=key, reverse="r" in options.flags)
-    while batch := list(islice(merged, _AT_ONCE)):
+    while batch := list(islice(merged, _MERGED_AT_ONCE)):
         yield from world.spend(lines=4 * len(batch))
         if "u" in options.flags:
             kept: list[bytes] = []
@@ -379,7 +382,7 @@ def _key_of(options: Options) -> Callable[[bytes], tuple[float, bytes]]:
             text = text.lower()
         if not by_number:
             return 0.0, text
-        match = re.match(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)", text[:128])
+        match = _SORTED_NUMBER.match(text[:128])
         return (float(match[1]) if match is not None else 0.0), text
 
     return key
