@@ -25,6 +25,8 @@ from .places import Steps, constraints_at, get, put, remove
 _TRIED: Final = 40
 """Changes that are tried for one object."""
 _MOST_PLACES: Final = 400
+_WHOLE: Final = "<nil>"
+"""Field of errors of a whole object."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,19 @@ def nearly_valid(
     `Deployment`. Raises what these raise.
     """
     if isinstance(source, str) and source.isalpha():
-        return Violations(built_in_drawer(source, version, namespace)).strategy
+        return Violations(built_in_drawer(source, version, namespace), is_typed=True).strategy
     return Violations(drawer(source, kind, version, namespace)).strategy
 
 
 class Violations:
     """Draws objects with one fault."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, *, is_typed: bool = False) -> None:
+        """With `is_typed` no object is drawn that has a value of another type, which a server cannot decode: it answers
+        400, without a field.
+        """
         self._objects = objects
+        self._is_typed = is_typed
         self._root = Constraints([objects.source.structural.root])
 
     @property
@@ -85,8 +91,9 @@ class Violations:
             if not each.change(changed):
                 continue
             error = _single(self._objects.judge.errors(changed))
-            if error is not None:
-                return NearlyValid(changed, "" if error.field == "<nil>" else error.field, error.body)
+            if error is None or (self._is_typed and error.field == _WHOLE):
+                continue
+            return NearlyValid(changed, "" if error.field == _WHOLE else error.field, error.body)
         return reject()
 
     def _changes(self, obj: Body, steps: Steps) -> Iterator[_Change]:
