@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from itertools import count
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
+from steersman.client.api_resource import APIResource
 from steersman.client.client import MERGE_PATCH, Client
 from steersman.client.in_process import InProcessTransport
 from steersman.machinery.identity.action import Action
@@ -31,9 +31,7 @@ def client_of(plane: ControlPlane) -> Client:
 
 async def touch(client: Client, action: Action, name: str) -> None:
     """Change an annotation of an object, whatever subresource the action is about. Raises StatusError, Unreachable."""
-    root = f"/apis/{action.group}/{action.version}" if action.group else f"/api/{action.version}"
-    is_inside = action.namespace and (action.group, action.resource) != ("", "namespaces")
-    namespace = f"/namespaces/{quote(action.namespace)}" if is_inside else ""
-    target = f"{root}{namespace}/{action.resource}/{quote(name)}"
+    is_namespaced = (action.group, action.resource) != ("", "namespaces")
+    resource = APIResource(action.group, action.version, action.resource, "", dict, namespaced=is_namespaced)
     body = json.dumps({"metadata": {"annotations": {TOUCHED: str(next(_numbers))}}})
-    await client.request("PATCH", target, body.encode(), media=MERGE_PATCH)
+    await client.request("PATCH", resource.path(action.namespace, name), body.encode(), media=MERGE_PATCH)
