@@ -40,6 +40,8 @@ def run(kind: type[Http1Connection] | type[Http2Connection], pieces: list[bytes]
             if not wire.closed:
                 connection.data_received(piece)
         await asyncio.sleep(0.001)
+        for _ in range(sum(map(len, pieces))):
+            await asyncio.sleep(0)  # on a slow machine one iteration of the loop may take as little as one frame
         connection.connection_lost(None)
         assert core.counters.running == 0
         assert core.counters.streams == 0

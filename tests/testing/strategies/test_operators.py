@@ -24,7 +24,10 @@ FOUND = {
 def test_a_fault_is_found_with_a_small_plan(widgets: ThreadedEnvironment, fault: str) -> None:
     text, steps = FOUND[fault]
     with Operator(widgets, fault).running(), pytest.raises(NotConverged) as caught:
-        check_operator(widgets, custom_resources(DEFINITION), quiet=0.1, timeout=1, shrinking=20, faults=())
+        # many examples, as a fault that is seen ends them
+        check_operator(
+            widgets, custom_resources(DEFINITION), examples=100, quiet=0.1, timeout=1, shrinking=20, faults=()
+        )
     assert text in str(caught.value)
     _, _, plan = str(caught.value).partition("the plan:\n")
     assert len([line for line in plan.splitlines() if "(end" not in line]) <= steps + 2, plan

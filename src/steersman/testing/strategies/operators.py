@@ -19,14 +19,17 @@ from .plans import FAULTS, Body, Plan, plans
 
 _SHRINKING: Final = 15.0
 """Seconds after the first failure in which a smaller plan is looked for."""
+_DRAWN: Final = 4
+"""Plans that are drawn for each that is carried out, as hypothesis draws small ones again and again."""
 _LEAST_PATIENCE: Final = 1.0
 """Seconds to wait for rest at least while a smaller plan is looked for."""
 
 
 class _Memory:
-    """Results of plans: a plan is carried out once, none is when the time is over, and a failure ends all longer plans."""
+    """Results of plans: a plan is carried out once, a failure ends all longer plans, and number and time are limited."""
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, examples: int, limit: float) -> None:
+        self._examples = examples
         self._limit = limit
         self._results: dict[str, str] = {}
         self._failed_at: float | None = None
@@ -37,7 +40,10 @@ class _Memory:
         """Carry out a plan, or do as before. Raises NotConverged."""
         failure = self._known(plan)
         if failure is None:
-            if self._failed_at is not None and time.monotonic() > self._failed_at + self._limit:
+            if self._failed_at is None:
+                if len(self._results) >= self._examples:
+                    return
+            elif time.monotonic() > self._failed_at + self._limit:
                 return
             failure = self._carry_out(plan, run)
         if failure:
@@ -85,7 +91,7 @@ def check_operator(
     same_outcome: bool = True,
     shrinking: float = _SHRINKING,
 ) -> None:
-    """Carry out `examples` plans of writes, deletions and faults against a running operator.
+    """Carry out `examples` different plans of writes, deletions and faults against a running operator.
 
     `objects` draws the objects, such as `custom_resources("crds/widgets.yaml")`. After each step the operator has to
     come to rest: no write for `quiet` seconds, within `timeout`; `status.observedGeneration`, where there is one, is
@@ -100,11 +106,11 @@ def check_operator(
     """
     __tracebackhide__ = True  # so that pytest shows the test's own line
     expected = Expectations(quiet, timeout, until, tuple(ignored), operator, same_outcome)
-    memory = _Memory(shrinking)
+    memory = _Memory(examples, shrinking)
     drawn = plans(objects, steps=steps, faults=faults, restarts=restart is not None, advances=clock is not None)
 
     @settings(
-        max_examples=examples,
+        max_examples=_DRAWN * examples,
         deadline=None,
         database=None,
         report_multiple_bugs=False,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import SearchStrategy
 
 Body = dict[str, Any]
 
@@ -68,6 +68,11 @@ class Advance:
 Step = Apply | ApplyAgain | Delete | Fault | Restart | Advance
 Plan = list[Step]
 
+_Drawn = tuple[type[Apply | ApplyAgain | Delete], Body | None, int] | Fault | Restart | Advance
+"""A step whose object has no name yet: the number chooses it."""
+_PLACES: Final = st.integers(0, 2 * MOST_OBJECTS - 1)
+"""Numbers that choose an object: the first half one that is there, the others any."""
+
 FAULTS: Final[tuple[Body, ...]] = (
     {"verb": ["create", "update", "patch"], "code": 409},
     {"verb": ["create", "update", "patch", "delete"], "code": 500},
@@ -91,33 +96,51 @@ def plans(
     Of the metadata of `objects` only the namespace is taken: names are `a`, `b` and `c`, so that steps meet.
     With `restarts` and `advances` they have these steps, too.
     """
-    name = st.sampled_from(_NAMES[:MOST_OBJECTS])
-    kinds: list[SearchStrategy[Step]] = [
-        _applied(objects, name),
-        st.builds(ApplyAgain, name),
-        st.builds(Delete, name),
-    ]
+    drawn = objects.map(_without_name)
+    others: list[SearchStrategy[_Drawn]] = []
     if faults:
-        kinds.append(st.builds(Fault, st.sampled_from(list(faults))))
+        others.append(st.builds(Fault, st.sampled_from(list(faults))))
     if restarts:
-        kinds.append(st.just(Restart()))
+        others.append(st.just(Restart()))
     if advances:
-        kinds.append(st.builds(Advance, st.sampled_from((1, 60, 3600, 86400))))
+        others.append(st.builds(Advance, st.sampled_from((1, 60, 3600, 86400))))
+    on_objects: dict[str, SearchStrategy[_Drawn]] = {
+        "apply": st.tuples(st.just(Apply), drawn, _PLACES),
+        "again": st.tuples(st.just(ApplyAgain), st.none(), _PLACES),
+        "delete": st.tuples(st.just(Delete), st.none(), _PLACES),
+    }
+    kinds = on_objects | ({"other": st.one_of(others)} if others else {})
     # changes find the most, so that they are drawn as often as all others
-    later = st.one_of(kinds[0], st.one_of(kinds))
-    first = _applied(objects, st.just(_NAMES[0]))
-    return st.builds(lambda begin, rest: [begin, *rest], first, st.lists(later, max_size=steps - 1))
+    later = st.sampled_from([*kinds, *["apply"] * (len(kinds) - 2)]).flatmap(kinds.__getitem__)
+    return st.builds(_named, drawn, st.lists(later, max_size=steps - 1))
 
 
-def _applied(objects: SearchStrategy[Body], name: SearchStrategy[str]) -> SearchStrategy[Step]:
-    @st.composite
-    def draw_step(draw: DrawFn) -> Step:
-        named = draw(name)
-        drawn = draw(objects)
-        metadata = {"name": named}
-        if "namespace" in drawn["metadata"]:
-            metadata["namespace"] = drawn["metadata"]["namespace"]
-        obj = {name: deepcopy(value) for name, value in drawn.items() if name != "status"}
-        return Apply(obj | {"metadata": metadata})
+def _without_name(obj: Body) -> Body:
+    """Return an object as a client applies it, without a name."""
+    body = {name: deepcopy(value) for name, value in obj.items() if name != "status"}
+    return body | {"metadata": {name: value for name, value in obj["metadata"].items() if name == "namespace"}}
 
-    return draw_step()
+
+def _named(first: Body, later: list[_Drawn]) -> Plan:
+    """Return a plan: drawn steps with names, without those for which there is no object."""
+    plan: Plan = [_apply(first, _NAMES[0])]
+    there = [_NAMES[0]]
+    for step in later:
+        if not isinstance(step, tuple):
+            plan.append(step)
+            continue
+        kind, body, place = step
+        if body is not None:
+            name = there[place % len(there)] if there and place < MOST_OBJECTS else _NAMES[place % MOST_OBJECTS]
+            plan.append(_apply(body, name))
+            there = sorted({*there, name})
+        elif there:
+            name = there[place % len(there)]
+            plan.append(Delete(name) if kind is Delete else ApplyAgain(name))
+            if kind is Delete:
+                there.remove(name)
+    return plan
+
+
+def _apply(body: Body, name: str) -> Apply:
+    return Apply(body | {"metadata": {"name": name, **body["metadata"]}})
