@@ -16,6 +16,15 @@ NODES: Final = "system:nodes"
 SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
 SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 
+COMPONENTS: Final = (
+    API_SERVER,
+    "system:kube-controller-manager",
+    "system:kube-scheduler",
+    "system:serviceaccount:kube-system:",
+    "steersman:",
+)
+"""Prefixes of the user names of the cluster's own components, nodes aside."""
+
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 """Key in `extra` with the id of the credential, by which audit logs distinguish the credentials of one user."""
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from steersman.authentication.user import COMPONENTS
 from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS
 from steersman.machinery.suggestions import known_names_hint
 from steersman.report.observations import Observation, observations
@@ -13,15 +14,8 @@ from steersman.report.roles import least_role, unused_rights
 from steersman.report.tally import WRITES, ClientCounts, Tally
 
 _VERBS: Final = RESOURCE_VERBS | PATH_VERBS | {"write"}
-_OWN: Final = (
-    "system:apiserver",
-    "system:kube-controller-manager",
-    "system:kube-scheduler",
-    "system:node:",
-    "system:serviceaccount:kube-system:",
-    "steersman:",
-)
-"""Beginnings of the names of a cluster's own users."""
+_OWN: Final = (*COMPONENTS, "system:node:")
+"""Prefixes of the user names of the cluster's own components and nodes."""
 
 
 class OverBudget(AssertionError):

@@ -9,9 +9,7 @@ file that was modified by others is renamed before it is replaced.
 
 from __future__ import annotations
 
-import base64
 import ipaddress
-import json
 import logging
 import socket
 from collections.abc import Iterable, Sequence
@@ -25,6 +23,7 @@ from msgspec import Struct
 
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.private_files import make_folders, read_own, set_aside, warn_of_access, write_whole
+from steersman.server.kubeconfigs import Context, embedded, kubeconfig
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -141,30 +140,8 @@ def admin_kubeconfig(url: str, files: CertificateFiles, server_name: str = "") -
 
     Clients ask for the certificate of `server_name`, if given.
     """
-    cluster = {"server": url, "certificate-authority-data": _embedded(files.ca)}
-    if server_name:
-        cluster["tls-server-name"] = server_name
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "steersman", "cluster": cluster}],
-        "users": [
-            {
-                "name": ADMIN_USER,
-                "user": {
-                    "client-certificate-data": _embedded(files.admin),
-                    "client-key-data": _embedded(files.admin_key),
-                },
-            }
-        ],
-        "contexts": [{"name": "steersman", "context": {"cluster": "steersman", "user": ADMIN_USER}}],
-        "current-context": "steersman",
-    }
-    return json.dumps(config, indent=2).encode() + b"\n"
-
-
-def _embedded(path: Path) -> str:
-    return base64.b64encode(path.read_bytes()).decode()
+    keys = {"client-certificate-data": embedded(files.admin), "client-key-data": embedded(files.admin_key)}
+    return kubeconfig({"steersman": Context(url, files.ca, ADMIN_USER, keys, server_name)})
 
 
 def _normal(host: str) -> str:

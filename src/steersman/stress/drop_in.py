@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from steersman.authentication.user import COMPONENTS
 from steersman.faults.fault import Met
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.identity.action import Action
@@ -21,7 +22,6 @@ from steersman.machinery.private_files import write_whole
 from steersman.stress.point import PlannedFault
 from steersman.stress.tap import MOST_POINTS, Seen, Tap, without_locks
 from steersman.stress.touch import NAME, client_of, touch
-from steersman.testing.journal import OWN_USERS
 
 if TYPE_CHECKING:
     from steersman.controlplane.control_plane import ControlPlane
@@ -45,7 +45,7 @@ class Task(msgspec.Struct, frozen=True):
 
 def is_of_clients(met: Met) -> bool:
     """Return True for a request of a user's client, not of the server itself."""
-    return met.user != NAME and not met.user.startswith(OWN_USERS)
+    return met.user != NAME and not met.user.startswith(COMPONENTS)
 
 
 class Notes:

@@ -18,12 +18,12 @@ from steersman.machinery.suggestions import did_you_mean
 from steersman.report.recording import Recording, recording_of_environment
 from steersman.report.report import Report
 from steersman.report.tally import Tally
+from steersman.server.kubeconfigs import Context, kubeconfig
 from steersman.testing import imported, throw_away_keys
 from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.faults import Faults
 from steersman.testing.journal import Journal
-from steersman.testing.kubeconfig import Access, kubeconfig
 from steersman.testing.request_counter import counter_of
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
@@ -326,15 +326,16 @@ class Environment:
         Only its owner can read it. Raises KeyError for a name that is not in `users`, RuntimeError if the server does
         not listen.
         """
-        access = self.access(user)
-        path = self.plane.options.data_dir / f"user-{access.user.replace('/', '-')}.kubeconfig"
-        write_whole(path, kubeconfig({"steersman": access}))
+        context = self.context(user)
+        path = self.plane.options.data_dir / f"user-{context.user.replace('/', '-')}.kubeconfig"
+        write_whole(path, kubeconfig({"steersman": context}))
         return path
 
-    def access(self, user: str | User = ADMIN.name) -> Access:
+    def context(self, user: str | User = ADMIN.name) -> Context:
         """Return what a user's kubeconfig says. Raises KeyError, RuntimeError as `kubeconfig` does."""
         address = self._address()
-        return Access(address.url, address.ca, user.name if isinstance(user, User) else user, self.token(user))
+        name = user.name if isinstance(user, User) else user
+        return Context(address.url, address.ca, name, {"token": self.token(user)})
 
     def _started(self) -> tuple[ControlPlane, Address]:
         if self._running is None:

@@ -6,17 +6,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from steersman.authentication.user import COMPONENTS
 from steersman.endpoints.request import Request
 
 _KEPT: Final = 200
-OWN_USERS: Final = (
-    "system:apiserver",
-    "system:kube-controller-manager",
-    "system:kube-scheduler",
-    "system:serviceaccount:kube-system:",
-    "steersman:",
-)
-"""Prefixes of user names of the cluster's own components."""
 _LONGEST_PATH: Final = 300
 
 
@@ -44,7 +37,7 @@ class Journal:
         """Record a request and its status code (endpoints.filters.observation)."""
         user = getattr(request, "user", None)  # absent if the request was not authenticated
         name = "" if user is None else user.name
-        if not name.startswith(OWN_USERS):
+        if not name.startswith(COMPONENTS):
             path = request.path[:_LONGEST_PATH]
             verb = request.info.action.verb or request.method
             self.entries.append(Entry(verb, path, name, code, seconds * 1000))

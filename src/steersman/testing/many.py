@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from steersman.machinery.private_files import write_whole
+from steersman.server.kubeconfigs import Context, kubeconfig
 from steersman.storage.memory import Snapshot
 from steersman.testing.environment import Environment
-from steersman.testing.kubeconfig import Access, kubeconfig
 from steersman.testing.threaded_environment import ThreadedEnvironment
 from steersman.testing.users import ADMIN, User
 
@@ -18,7 +18,7 @@ from steersman.testing.users import ADMIN, User
 class Accessible(Protocol):
     """An environment that clients in other processes reach."""
 
-    def access(self, user: str | User = ADMIN.name) -> Access:
+    def context(self, user: str | User = ADMIN.name) -> Context:
         """Return what a user's kubeconfig says. Raises KeyError, RuntimeError."""
         ...
 
@@ -46,7 +46,7 @@ class Named(Mapping[str, E], Generic[E]):
 
         Only its owner can read it. Raises KeyError for an unknown user, RuntimeError if an environment does not listen.
         """
-        write_whole(path, kubeconfig({name: each.access(user) for name, each in self.items()}))
+        write_whole(path, kubeconfig({name: each.context(user) for name, each in self.items()}))
         return path
 
 

@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 import uvloop
 
 from steersman.report.report import Report
+from steersman.server.kubeconfigs import Context
 from steersman.storage.memory import Snapshot
 from steersman.testing import definitions
 from steersman.testing.blocking_client import BlockingClient
 from steersman.testing.clock import Clock
 from steersman.testing.environment import Environment
 from steersman.testing.faults import Faults
-from steersman.testing.kubeconfig import Access
 from steersman.testing.users import ADMIN, User
 from steersman.testing.waiting import NotReached, Until, blocking_until_true
 
@@ -240,9 +240,9 @@ class ThreadedEnvironment:
         """Write a kubeconfig for a user and return its path. Raises KeyError, RuntimeError if it does not run."""
         return self.environment.kubeconfig(user)
 
-    def access(self, user: str | User = ADMIN.name) -> Access:
+    def context(self, user: str | User = ADMIN.name) -> Context:
         """Return what a user's kubeconfig says. Raises KeyError, RuntimeError if it does not run."""
-        return self.environment.access(user)
+        return self.environment.context(user)
 
     def client(self, user: str | User = ADMIN.name, timeout: float = 10.0) -> BlockingClient:
         """Return a plain client with a connection of its own; the user "" is anonymous.
