@@ -83,6 +83,7 @@ CASES: Final = (
         PythonPackage("dask-kubernetes", "2023.3.2", "dask_kubernetes.operator.controller", _DASK),
         PythonPackage("dask-kubernetes", "2023.6.0", "dask_kubernetes.operator.controller", _DASK),
         _shell("dask"),
+        options=("--controllers",),
     ),
     Case(
         "certificates",

@@ -5,7 +5,7 @@
 
 An operator is built from its Go module or Python package, in the versions before and after the repair, into the user's
 cache. Each version runs under `steersman stress` beside a small workload, for at most --time. A table has what was
-found, and the seconds of the whole search. Exit code 1 if a bug is not found, or if something is found after the
+found, the seconds after which the bug was, and those of the whole search. Exit code 1 if a bug is not found, or if something is found after the
 repair. Needs Go and kubectl; the first build of a module takes some minutes.
 """
 
@@ -32,8 +32,8 @@ ROOT: Final = Path(__file__).parents[2]
 class Outcome:
     """Result of a search."""
 
-    found: tuple[str, ...]
-    """Plans that fail, those with the same consequence too."""
+    found: dict[str, float]
+    """Plans that fail, those with the same consequence too, and the seconds after which each was found."""
     tried: int
     left: int
     seconds: float
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--time", default="5m", help="longest time of a search")
     given = parser.parse_args(arguments)
     failed = False
-    print(f"{'BUG':<10} {'VERSION':<16} {'FOUND':>5} {'TRIED':>5} {'LEFT':>5} {'SECONDS':>7}  AS EXPECTED", flush=True)
+    print(_line("BUG", "VERSION", "FOUND", "AFTER", "TRIED", "LEFT", "SECONDS", "AS EXPECTED"), flush=True)
     for case in CASES:
         if given.name and case.name not in given.name:
             continue
@@ -58,12 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = search(case, program, given.kinds or case.kinds, given.time)
             expected = not outcome.broken and (case.point in outcome.found if is_broken else not outcome.found)
             failed |= not expected
-            print(
-                f"{case.name:<10} {program.version:<16} {len(outcome.found):>5} {outcome.tried:>5} {outcome.left:>5}"
-                f" {outcome.seconds:>7.0f}  {'yes' if expected else 'NO'}"
-            )
+            after = f"{outcome.found[case.point]:.0f}" if case.point in outcome.found else "-"
+            numbers = [len(outcome.found), after, outcome.tried, outcome.left, round(outcome.seconds)]
+            print(_line(case.name, program.version, *map(str, numbers), "yes" if expected else "NO"))
             print("".join(f"    {each}\n" for each in (*outcome.found, outcome.broken) if each), end="", flush=True)
     return int(failed)
+
+
+def _line(bug: str, version: str, *cells: str) -> str:
+    *numbers, expected = cells
+    return f"{bug:<12} {version:<15}{''.join(f'{each:>8}' for each in numbers)}  {expected}"
 
 
 def search(case: Case, program: Program, kinds: str, time: str) -> Outcome:
@@ -93,8 +97,8 @@ def search(case: Case, program: Program, kinds: str, time: str) -> Outcome:
 
 def outcome_of(result: Any) -> Outcome:
     """Return the outcome in the JSON of a search."""
-    plans = [each["plan"]["faults"] for group in result["findings"] for each in group]
-    found = tuple(" and ".join(map(_named, faults)) for faults in plans)
+    findings = [each for group in result["findings"] for each in group]
+    found = {" and ".join(map(_named, each["plan"]["faults"])): float(each["after"]) for each in findings}
     return Outcome(found, result["tried"], result["left"], result["seconds"], result["broken"])
 
 
