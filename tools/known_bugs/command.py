@@ -5,8 +5,9 @@
 
 An operator is built from its Go module or Python package, in the versions before and after the repair, into the
 user's cache. Each version runs under `steersman stress` beside a small workload, for at most --time. A table has what
-was found, the seconds after which the bug was, and those of the whole search. Exit code 1 if a bug is not found, or if
-something is found after the repair that is not known as a further bug. Needs Go and kubectl; the first build of a module takes some minutes.
+was found, the seconds after which the bug was, and those of the whole search. Exit code 1 if a bug is not found, or
+if something is found after the repair that is not known as a further bug. Needs Go and kubectl; the first build of a
+module takes some minutes.
 """
 
 from __future__ import annotations
