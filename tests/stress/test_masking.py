@@ -11,7 +11,8 @@ from steersman.stress.masking import Masker
     ("name", "masked"),
     [
         ("web-7c5ddbdf54", "web-*"),
-        ("web-7c5ddbdf54-x2k9z", "web-7c5ddbdf54-*"),
+        ("web-7c5ddbdf54-x2k9z", "web-*-*"),
+        ("web-1978a5b6e3-7c5ddbdf54-x2k9z", "web-*-*-*"),
         ("job-3fa9c1", "job-*"),
         ("backup-1712345678", "backup-*"),
         ("pvc-0d9d5e5a-8c3f-4a8e-9a59-0c2a5d1f3b7e", "pvc-*"),
@@ -32,6 +33,11 @@ def test_a_prefix_that_was_learned_masks_any_suffix_of_five_characters() -> None
     masker.learn("test-")
     assert masker.name("test-aeiou") == "test-*"
     assert masker.name("test-longer") == "test-longer"
+    assert masker.generated("test-") == "test-*"
+    masker.learn("web-7c5ddbdf54-")
+    assert masker.name("web-7c5ddbdf54-aeiou") == masker.generated("web-7c5ddbdf54-") == "web-*-*"
+    masker.learn("test")
+    assert masker.name("testaeiou") == masker.generated("test") == "test*"
 
 
 def test_uids_and_times_in_text_are_masked() -> None:

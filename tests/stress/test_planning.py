@@ -17,16 +17,32 @@ def seen(verb: str, resource: str = "configmaps", name: str = "a", code: int = 2
 
 
 def test_each_combination_comes_once_before_any_comes_again() -> None:
-    run = [seen("create", name="a", code=201), seen("create", name="b", code=201), seen("delete", name="a")]
+    run = [seen("create", name="a", code=201), seen("create", name="b", code=201), seen("update", name="a")]
     found = planned([run], [Kind.LOST, Kind.CRASH_AFTER])
     assert list(map(str, found)) == [
+        "crash-after at update configmaps default/a",
         "crash-after at create configmaps default/a",
-        "crash-after at delete configmaps default/a",
+        "lost at update configmaps default/a",
         "lost at create configmaps default/a",
-        "lost at delete configmaps default/a",
         "crash-after at create configmaps default/b",
         "lost at create configmaps default/b",
     ]
+
+
+def test_deletions_come_first_and_then_what_a_run_has_once() -> None:
+    often = [seen("update", "services", name=name) for name in "ab"]
+    once = seen("create", "secrets", code=201)
+    deleted = [seen("delete", "pods", name=name) for name in "ab"]
+    found = planned([[*often, once, *deleted]], [Kind.CRASH_AFTER])
+    assert [f"{each.at.verb} {each.at.name}" for each in found] == [
+        "delete a",
+        "create a",
+        "update a",
+        "delete b",
+        "update b",
+    ]
+    events = [seen("watch", event=event) for event in ("ADDED", "DELETED")]
+    assert [each.at.event for each in planned([events], [Kind.EXPIRED])] == ["DELETED", "ADDED"]
 
 
 def test_points_that_not_all_runs_have_come_last() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from steersman.stress.masking import Masker
-from steersman.stress.run import OPERATOR, Settings, Stand
+from steersman.stress.run import OPERATOR, OperatorRunner, Settings, Stand
 from steersman.stress.tap import Tap
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -51,3 +52,12 @@ async def test_leases_of_the_operator_are_released_and_no_others() -> None:
         assert holders == {"mine": {"holderIdentity": ""}, "yours": {"holderIdentity": "me"}}
         annotations = (await other.get(f"{MAPS}/lock")).json()["metadata"]["annotations"]
         assert json.loads(annotations[LEADER]) == {"holderIdentity": "", "leaderTransitions": 1}
+
+
+async def test_a_leader_that_renews_its_lock_keeps_no_run_from_rest() -> None:
+    operator = f"exec {sys.executable} -m tests.stress.leading_operator"
+    async with Stand(Settings(operator, "true", settle=1.0, patience=5.0)) as stand:
+        run = await OperatorRunner(stand).run([], None)
+    assert run.failure == "", run.output
+    assert run.seen == []
+    assert run.state == {}

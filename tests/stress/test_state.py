@@ -41,7 +41,12 @@ def test_what_differs_between_equal_runs_does_not_count() -> None:
         "ConfigMap",
         "a",
         1,
-        metadata={"creationTimestamp": "2026-01-01T00:00:00Z", "generation": 3, "managedFields": [{"manager": "x"}]},
+        metadata={
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "generation": 3,
+            "managedFields": [{"manager": "x"}],
+            "labels": {"pod-template-hash": "577b7c957b"},
+        },
         status={
             "observedGeneration": 3,
             "pods": ["b", "a"],
@@ -59,6 +64,7 @@ def test_what_differs_between_equal_runs_does_not_count() -> None:
         metadata={
             "creationTimestamp": "2026-01-02T00:00:00Z",
             "generation": 5,
+            "labels": {"pod-template-hash": "5bcb8584c6"},
             "annotations": {"stress.steersman.dev/touched": "1"},
         },
         status={

@@ -25,7 +25,7 @@ def test_a_case_has_its_workload_and_other_versions_before_and_after(case: Case)
 
 def test_an_outcome_names_its_plans_as_points_are_printed() -> None:
     fault = {"kind": "lost", "at": {"client": "a", "verb": "create", "resource": "pods", "name": "b-*", "nth": 2}}
-    found = [[{"plan": {"faults": [fault]}}]]
+    found = [[{"plan": {"faults": [fault]}, "after": 1.5}]]
     outcome = outcome_of({"findings": found, "tried": 3, "left": 1, "seconds": 2.5, "broken": ""})
-    assert outcome.found == (str(plan_of({"faults": [fault]}, "test")),) == ("lost at create pods b-* (2nd)",)
+    assert outcome.found == {str(plan_of({"faults": [fault]}, "test")): 1.5} == {"lost at create pods b-* (2nd)": 1.5}
     assert (outcome.tried, outcome.left, outcome.seconds) == (3, 1, 2.5)

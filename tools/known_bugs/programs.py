@@ -65,15 +65,22 @@ class GoModule:
 
 
 @dataclass(frozen=True, slots=True)
-class KubernetesController:
-    """A program with a controller of kube-controller-manager, whose main package is a file of this folder."""
+class GoPackages:
+    """A program with packages of a Go module, whose main package is the file `main.go` in a folder of this one."""
 
     name: str
+    path: str
     version: str
+    crds: str = ""
+    """Folder of definitions in the module."""
+
+    @property
+    def _folder(self) -> Path:
+        return CACHE / f"{self.name}-{self.version}"
 
     def command(self) -> str:
         """Return the command."""
-        folder = CACHE / f"{self.name}-{self.version}"
+        folder = self._folder
         if not (program := folder / self.name).exists():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "go.mod").write_text(self._requirements())
@@ -83,20 +90,24 @@ class KubernetesController:
         return f"exec {program}"
 
     def definitions(self) -> list[Path]:
-        """Return nothing."""
-        return []
+        """Return the definitions in the module, without lines that only Helm understands."""
+        if not self.crds:
+            return []
+        found = []
+        for each in sorted((_module(self.path, self.version, "Dir") / self.crds).glob("*.yaml")):
+            plain = "".join(line for line in each.read_text().splitlines(keepends=True) if "{{" not in line)
+            found.append(self._folder / each.name)
+            found[-1].write_text(plain)
+        return found
 
     def _requirements(self) -> str:
-        """Return a go.mod that takes the modules of Kubernetes' own repository in the version of the controller."""
-        requirements = json.loads(
-            _output([go(), "mod", "edit", "-json", str(_module(KUBERNETES, self.version, "GoMod"))])
-        )
-        staged = [
-            each["Old"]["Path"] for each in requirements["Replace"] if each["New"]["Path"].startswith("./staging/")
-        ]
+        """Return a go.mod; modules that lie in the repository of Kubernetes itself have the version of Kubernetes."""
+        plain = json.loads(_output([go(), "mod", "edit", "-json", str(_module(self.path, self.version, "GoMod"))]))
+        replaced = plain.get("Replace") or []
+        staged = [each["Old"]["Path"] for each in replaced if each["New"]["Path"].startswith("./staging/")]
         version = self.version.replace("v1.", "v0.")
         replacements = "".join(f"replace {each} => {each} {version}\n" for each in staged)
-        return f"module controller\n\ngo 1.18\n\nrequire {KUBERNETES} {self.version}\n\n{replacements}"
+        return f"module controller\n\ngo 1.18\n\nrequire {self.path} {self.version}\n\n{replacements}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ class Tried:
     """Run that counts: the first one that failed, if one has."""
     failed: int = 0
     runs: int = 1
+    after: float = 0.0
+    """Seconds from the start of the search until the verdict."""
 
     @property
     def how_often(self) -> str:
@@ -162,6 +164,7 @@ class Campaign:
         while self._left and monotonic() - self._began < self._seconds:
             plan = self._left.popleft()
             tried = await self._try(runner, plan)
+            tried.after = monotonic() - self._began
             self.result.tried.append(tried)
             self._report(self.result)
 

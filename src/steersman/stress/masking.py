@@ -34,16 +34,27 @@ class Masker:
             self._prefixes.add(generate_name)
 
     def name(self, name: str) -> str:
-        """Return a name with `*` in place of a random suffix."""
+        """Return a name with `*` in place of random suffixes, as of a pod of a ReplicaSet, whose own name has one."""
         name = _HASH.sub("*", _UID.sub("*", name))
+        suffixes = ""
+        while (masked := self._shortened(name)) is not None:
+            name, dash = masked
+            suffixes = f"{dash}*{suffixes}"
+        return f"{name}{suffixes}"
+
+    def generated(self, prefix: str) -> str:
+        """Return the masked name of an object whose name the server makes from a prefix."""
+        return f"{self.name(prefix[:-1])}-*" if prefix.endswith("-") else f"{prefix}*"
+
+    def _shortened(self, name: str) -> tuple[str, str] | None:
+        """Return a name without its last random suffix, and the dash between; None if there is no random suffix."""
         prefix = name[:-_RANDOM_LENGTH]
         if prefix in self._prefixes:
-            return f"{prefix}*"
+            return (prefix[:-1], "-") if prefix.endswith("-") else (prefix, "")
         for pattern in (_RANDOM, _NUMBERED):
-            masked, found = pattern.subn("-*", name)
-            if found:
-                return masked
-        return name
+            if found := pattern.search(name):
+                return name[: found.start()], "-"
+        return None
 
     def text(self, text: str) -> str:
         """Return text with masks in place of UIDs, times and random names."""

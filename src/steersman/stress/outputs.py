@@ -121,6 +121,7 @@ def _plain(tried: Tried) -> dict[str, Any]:
         "differences": [str(each) for each in tried.run.differences],
         "failed": tried.failed,
         "runs": tried.runs,
+        "after": round(tried.after, 1),
         "exitCode": tried.run.exit_code,
         "output": tried.run.output,
     }

@@ -8,31 +8,52 @@ from collections.abc import Iterable, Sequence
 from steersman.stress.point import CRASHES, OF_WATCHES, READS, WRITES, Kind, PlannedFault, Point
 from steersman.stress.tap import Seen
 
+_Subject = tuple[str, str, str]
+"""Verb, resource and event of points."""
+
 
 def planned(runs: Sequence[Sequence[Seen]], kinds: Iterable[Kind], clients: Sequence[str] = ()) -> list[PlannedFault]:
     """Return the faults at points of the first run, ordered.
 
     Points that all runs have come first. Then each combination of kind, verb and resource comes once before any comes
-    again. `clients` names the clients that faults happen to, all if empty.
+    again. Among these, deletions come first, as nothing is left that tells how far an operator was, and then requests
+    and events that a run has once: a write that each reconcile repeats makes up for a fault. `clients` names the clients
+    that faults happen to, all if empty.
     """
     wanted = set(kinds)
     shared = set.intersection(*({each.point for each in run} for run in runs)) if runs else set()
-    rounds: Counter[tuple[Kind, str, str, str]] = Counter()
-    ranked: list[tuple[bool, int, int, int, PlannedFault]] = []
+    points = _distinct(runs[0] if runs else (), clients)
+    totals = Counter(map(_subject, points))
+    rounds: Counter[tuple[Kind, _Subject]] = Counter()
+    ranked: list[tuple[tuple[bool, int, int, bool, bool, int], PlannedFault]] = []
     order = list(Kind)
-    passed: set[Point] = set()
-    for index, seen in enumerate(runs[0] if runs else ()):
-        point = seen.point
-        if point in passed or (clients and point.client not in clients):
-            continue
-        passed.add(point)
+    for index, (point, seen) in enumerate(points.items()):
+        subject = _subject(point)
         for kind in order:
             if kind in wanted and fits(kind, seen):
-                key = (kind, point.verb, point.resource, point.event)
-                ranked.append((point not in shared, rounds[key], order.index(kind), index, PlannedFault(kind, point)))
-                rounds[key] += 1
-    ranked.sort(key=lambda each: each[:4])
-    return [each[-1] for each in ranked]
+                nth = rounds[kind, subject]
+                rounds[kind, subject] += 1
+                rank = (point not in shared, nth, order.index(kind), not _deletes(point), totals[subject] > 1, index)
+                ranked.append((rank, PlannedFault(kind, point)))
+    ranked.sort(key=lambda each: each[0])
+    return [fault for _, fault in ranked]
+
+
+def _distinct(run: Sequence[Seen], clients: Sequence[str]) -> dict[Point, Seen]:
+    """Return the first pass of each point of a run, in their order."""
+    found: dict[Point, Seen] = {}
+    for seen in run:
+        if not clients or seen.point.client in clients:
+            found.setdefault(seen.point, seen)
+    return found
+
+
+def _subject(point: Point) -> _Subject:
+    return point.verb, point.resource, point.event
+
+
+def _deletes(point: Point) -> bool:
+    return point.verb in ("delete", "deletecollection") or point.event == "DELETED"
 
 
 def fits(kind: Kind, seen: Seen) -> bool:

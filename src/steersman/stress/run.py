@@ -388,7 +388,7 @@ class _Rest:
     def look(self, now: float) -> None:
         """Compare the present with the last look."""
         values = self._stand.values()
-        different = changed(self._values, values)
+        different = [key for key, value in changed(self._values, values).items() if not _elects(value)]
         self._values = values
         self._recent += [(now, key) for key in different]
         del self._recent[:-1000]
@@ -404,6 +404,11 @@ class _Rest:
     def written(self) -> list[str]:
         """Return the objects that were written lately."""
         return sorted({key.removeprefix("/registry/") for when, key in self._recent if when >= self.since - 1.0})
+
+
+def _elects(value: bytes | None) -> bool:
+    """Return True for an object by which processes elect a leader, who writes it again and again."""
+    return value is not None and LEADER.encode() in value
 
 
 def _limit(settings: Settings, longest: float) -> float:

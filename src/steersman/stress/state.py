@@ -58,6 +58,8 @@ _ASSIGNED: Final = frozenset(
     }
 )
 """Members that the cluster assigns as it comes."""
+_HASHES: Final = frozenset({"pod-template-hash", "controller-revision-hash"})
+"""Labels that follow from a template, which is compared itself, and may have random names in it."""
 _DROPPED: Final = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "generateName"}
 )
@@ -212,6 +214,8 @@ def _member(key: str, value: Any, masker: Masker, generation: Any, *, in_status:
         return "<assigned>"
     if key.endswith(("resourceVersion", "ResourceVersion")):
         return "<version>"
+    if key in _HASHES:
+        return "<hash>"
     return _plain(value, masker, generation, in_status=in_status)
 
 

@@ -128,7 +128,7 @@ class Tap:
         if action.verb == "create" and not met.name:
             prefix = name_in(met.body).generate_name
             self.masker.learn(prefix)
-            name = f"{prefix}*" if prefix else ""
+            name = self.masker.generated(prefix) if prefix else ""
         else:
             name = self.masker.name(met.name)
         resource = f"{action.resource}.{action.group}" if action.group else action.resource

@@ -16,7 +16,7 @@ from steersman.stress.point import Kind, Point
 _MOST_HELD: Final = 16 << 20
 """Bytes of events that are held back at most; then the watch is cut off, as that of a client that does not read."""
 _LONGEST: Final = 5.0
-"""Seconds for which events are held back at most."""
+"""Seconds for which events are held back at most, unless a watch shall stay behind for longer."""
 _BETWEEN: Final = 0.05
 _COUNTED: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
@@ -122,7 +122,7 @@ class TappedWatch:
             return
         now = monotonic()
         self._tap.last_request = now
-        self._until = now + _LONGEST
+        self._until = now + max(_LONGEST, self._tap.hold)
         self._timer = loop.call_later(self._tap.hold, self._go_on)
 
     def _go_on(self) -> None:

@@ -8,4 +8,4 @@ kubectl patch rabbitmqcluster queue --type=merge -p '{"spec":{"persistence":{"st
 kubectl wait --for=jsonpath='{.spec.resources.requests.storage}'=15Gi $claim --timeout=30s
 kubectl wait --for=create statefulset/queue-server --timeout=30s
 kubectl wait --for=jsonpath='{.spec.volumeClaimTemplates[0].spec.resources.requests.storage}'=15Gi statefulset/queue-server --timeout=30s
-kubectl wait --for=jsonpath='{.status.readyReplicas}'=1 statefulset/queue-server --timeout=30s
+kubectl wait --for=jsonpath='{.status.replicas}'=1 statefulset/queue-server --timeout=30s
