@@ -5,13 +5,15 @@ A plan is plain data, so that hypothesis shrinks it like any other value, and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from .changes import Changes
 
 Body = dict[str, Any]
 
@@ -90,11 +92,12 @@ def plans(
     faults: Sequence[Body] = FAULTS,
     restarts: bool = False,
     advances: bool = False,
+    definitions: Sequence[Body] = (),
 ) -> SearchStrategy[Plan]:
     """Return a strategy for plans of at most `steps` steps, which begin with an object.
 
     Of the metadata of `objects` only the namespace is taken: names are `a`, `b` and `c`, so that steps meet.
-    With `restarts` and `advances` they have these steps, too.
+    With `restarts` and `advances` they have these steps, too. Changes obey the transition rules of `definitions`.
     """
     drawn = objects.map(_without_name)
     others: list[SearchStrategy[_Drawn]] = []
@@ -112,7 +115,14 @@ def plans(
     kinds = on_objects | ({"other": st.one_of(others)} if others else {})
     # changes find the most, so that they are drawn as often as all others
     later = st.sampled_from([*kinds, *["apply"] * (len(kinds) - 2)]).flatmap(kinds.__getitem__)
-    return st.builds(_named, drawn, st.lists(later, max_size=steps - 1))
+    steps_after = st.lists(later, max_size=steps - 1)
+    changes = Changes(definitions)
+
+    @st.composite
+    def plan(draw: DrawFn) -> Plan:
+        return _named(draw(drawn), draw(steps_after), lambda new, old: changes.obeying(draw, new, old))
+
+    return plan()
 
 
 def _without_name(obj: Body) -> Body:
@@ -121,24 +131,31 @@ def _without_name(obj: Body) -> Body:
     return body | {"metadata": {name: value for name, value in obj["metadata"].items() if name == "namespace"}}
 
 
-def _named(first: Body, later: list[_Drawn]) -> Plan:
-    """Return a plan: drawn steps with names, without those for which there is no object."""
-    plan: Plan = [_apply(first, _NAMES[0])]
-    there = [_NAMES[0]]
+def _named(first: Body, later: list[_Drawn], change: Callable[[Body, Body], Body]) -> Plan:
+    """Return a plan: drawn steps with names, without those for which there is no object.
+
+    `change` returns an object that may replace another one.
+    """
+    begin = _apply(first, _NAMES[0])
+    plan: Plan = [begin]
+    there = {begin.name: begin.object}
     for step in later:
         if not isinstance(step, tuple):
             plan.append(step)
             continue
         kind, body, place = step
         if body is not None:
-            name = there[place % len(there)] if there and place < MOST_OBJECTS else _NAMES[place % MOST_OBJECTS]
-            plan.append(_apply(body, name))
-            there = sorted({*there, name})
+            name = sorted(there)[place % len(there)] if there and place < MOST_OBJECTS else _NAMES[place % MOST_OBJECTS]
+            applied = _apply(body, name)
+            if name in there:
+                applied = Apply(change(applied.object, there[name]))
+            plan.append(applied)
+            there[name] = applied.object
         elif there:
-            name = there[place % len(there)]
+            name = sorted(there)[place % len(there)]
             plan.append(Delete(name) if kind is Delete else ApplyAgain(name))
             if kind is Delete:
-                there.remove(name)
+                del there[name]
     return plan
 
 
