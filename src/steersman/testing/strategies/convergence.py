@@ -65,8 +65,6 @@ class Run:
     _faults: list[Any] = field(default_factory=list)
 
     def carry_out(self, plan: Plan) -> None:
-        import sys as _s, time as _t
-
         """Carry out a plan. Raises NotConverged."""
         before = read_world(self.environment)
         with self.environment.client(MACHINE) as client:
