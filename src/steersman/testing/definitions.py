@@ -9,6 +9,7 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Any, Final
 
+from steersman.machinery.codec.yaml import json_as_yaml
 from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 from steersman.testing.blocking_client import BlockingClient
 
@@ -73,7 +74,7 @@ def _apply(client: BlockingClient, definition: dict[str, Any]) -> str:
     name = str((definition.get("metadata") or {}).get("name", ""))
     body = {key: value for key, value in definition.items() if key != "status"}
     target = f"{DEFINITIONS}/{name}?fieldManager=steersman&force=true"
-    status, answer = client.request("PATCH", target, json.dumps(body).encode(), _APPLY)
+    status, answer = client.request("PATCH", target, json_as_yaml(body), _APPLY)
     if status not in (200, 201):
         raise NotEstablished(f"{name}: {status} {json.loads(answer).get('message', '')}")
     return name

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.machinery.codec.yaml import MAX_BYTES_FROM_ALIASES, YAMLError, from_json, load, to_json
+from steersman.machinery.codec.yaml import MAX_BYTES_FROM_ALIASES, YAMLError, from_json, json_as_yaml, load, to_json
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.nesting import MAX_DEPTH
 
@@ -158,6 +158,11 @@ def test_objects_are_written_with_sorted_keys_and_quotes_where_needed() -> None:
         "- []\n"
         "- é\n"
     )
+
+
+@given(st.text())
+def test_json_for_yaml_is_read_back_with_any_characters(text: str) -> None:
+    assert load(json_as_yaml({"text": text}))[0] == {"text": text}
 
 
 TEXT = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x2FFF, exclude_characters="\x7f\x85\u2028\u2029"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
 from steersman.testing import ThreadedEnvironment
-from steersman.testing.strategies import NotConverged, check_operator, custom_resources
-from tests.testing.strategies.widgets import DEFINITION, Operator
+from steersman.testing.definitions import establish
+from steersman.testing.strategies import FAULTS, NotConverged, check_operator, custom_resources
+from tests.testing.strategies.widgets import DEFINITION, Keeper, Operator
 
 pytestmark = pytest.mark.slow
 
@@ -36,3 +40,54 @@ def test_a_fault_is_found_with_a_small_plan(widgets: ThreadedEnvironment, fault:
 def test_an_operator_without_a_fault_passes(widgets: ThreadedEnvironment) -> None:
     with Operator(widgets).running():
         check_operator(widgets, custom_resources(DEFINITION), examples=4, quiet=0.1)
+
+
+@pytest.fixture
+def moved_widgets() -> Iterator[ThreadedEnvironment]:
+    """A server that has the definition of Widgets, and whose time can be moved."""
+    with ThreadedEnvironment(clock=True) as environment:
+        with environment.client() as client:
+            establish(client, [DEFINITION])
+        yield environment
+
+
+def checked(environment: ThreadedEnvironment, fault: str, examples: int, *kinds: str) -> None:
+    """Check a Keeper with some kinds of steps: `restart`, `advance`, and `lost` answers or `all` faults."""
+    clock = environment.environment.clock
+    keeper = Keeper(environment, fault, lambda: time.time() + clock.moved)
+    lost = [each for each in FAULTS if "lose_answer" in each]
+    with keeper.running():
+        check_operator(
+            environment,
+            custom_resources(DEFINITION),
+            examples=examples,
+            steps=4,
+            quiet=0.05,
+            shrinking=1,
+            until=keeper.is_kept,
+            faults=FAULTS if "all" in kinds else lost if "lost" in kinds else (),
+            restart=keeper.restart if "restart" in kinds else None,
+            clock=environment.clock if "advance" in kinds else None,
+        )
+
+
+STEPS = {"restart": "restart the operator", "lost": "lose_answer=True", "advance": "advance time by "}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_fault_that_only_one_kind_of_step_shows_is_found_with_it(
+    moved_widgets: ThreadedEnvironment, kind: str
+) -> None:
+    with pytest.raises(NotConverged) as caught:
+        checked(moved_widgets, kind, 100, kind)
+    assert "the end state depends on the way there" in str(caught.value)
+    assert STEPS[kind] in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_it_is_not_found_without_these_steps(moved_widgets: ThreadedEnvironment, kind: str) -> None:
+    checked(moved_widgets, kind, 3, *(each for each in STEPS if each != kind))
+
+
+def test_an_operator_without_a_fault_withstands_all_kinds_of_steps(moved_widgets: ThreadedEnvironment) -> None:
+    checked(moved_widgets, "", 6, "restart", "advance", "all")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from http.client import HTTPException
 from typing import Any, Final
 
@@ -13,6 +15,7 @@ from steersman.testing import BlockingClient, ThreadedEnvironment
 
 WIDGETS: Final = "/apis/example.com/v1/namespaces/default/widgets"
 MAPS: Final = "/api/v1/namespaces/default/configmaps"
+HALF_AN_HOUR: Final = 1800.0
 MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 
 DEFINITION: Final[dict[str, Any]] = {
@@ -179,3 +182,101 @@ class Operator:
             new = {"observedGeneration": generation}
         if new.items() - told.items():
             client.request("PATCH", f"{WIDGETS}/{name}/status", {"status": new}, MERGE)
+
+
+class Keeper:
+    """Keeps one ConfigMap with a generated name for each Widget, and makes a new one after half an hour.
+
+    It remembers the names. `fault` is one of: `restart` (a new process remembers nothing, and does not look), `lost`
+    (after an error it does not look either), `advance` (the ConfigMap that is renewed stays). `now` returns the time
+    in seconds.
+    """
+
+    def __init__(self, environment: ThreadedEnvironment, fault: str = "", now: Callable[[], float] = time.time) -> None:
+        self._environment = environment
+        self._fault = fault
+        self._now = now
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run the operator in a thread."""
+        self._start()
+        try:
+            yield
+        finally:
+            self._stop()
+
+    def restart(self) -> None:
+        """End the operator and start it again."""
+        self._stop()
+        self._start()
+
+    def _start(self) -> None:
+        self._end.clear()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _stop(self) -> None:
+        assert self._thread is not None
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        known: dict[str, dict[str, Any]] | None = {} if self._fault == "restart" else None
+        with self._environment.client() as client:
+            while not self._end.wait(0.01):
+                try:
+                    if known is None:
+                        known = _maps_by_owner(client)
+                    if known is not None:
+                        for widget in client.json("GET", WIDGETS)[1].get("items", []):
+                            self._reconcile(client, widget, known)
+                except (OSError, HTTPException):  # an injected fault: the next pass does it
+                    if self._fault != "lost":
+                        known = None
+
+    def _reconcile(self, client: BlockingClient, widget: dict[str, Any], known: dict[str, dict[str, Any]]) -> None:
+        metadata = widget["metadata"]
+        uid, data = metadata["uid"], {"color": widget["spec"]["color"]}
+        found = known.get(uid)
+        if found is None:
+            owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": metadata["name"], "uid": uid}
+            new = {"metadata": {"generateName": "kept-", "ownerReferences": [owner]}, "data": data}
+            status, made = client.json("POST", MAPS, new)
+            if status == 201:
+                known[uid] = made
+        elif found["data"] != data:
+            status, answer = client.request("PATCH", f"{MAPS}/{found['metadata']['name']}", {"data": data}, MERGE)
+            if status == 200:
+                known[uid] = json.loads(answer)
+        elif self._now() - _moment(found["metadata"]["creationTimestamp"]) > HALF_AN_HOUR:
+            path = f"{MAPS}/{found['metadata']['name']}"
+            if self._fault == "advance" or client.request("DELETE", path)[0] in (200, 404):
+                del known[uid]
+        kept = known.get(uid)
+        if kept is not None and kept["data"] == data:
+            new = {"observedGeneration": metadata["generation"], "since": kept["metadata"]["creationTimestamp"]}
+            if widget.get("status") != new:
+                client.request("PATCH", f"{WIDGETS}/{metadata['name']}/status", {"status": new}, MERGE)
+
+    def is_kept(self, widget: dict[str, Any]) -> bool:
+        """Return True if the status of a Widget tells of a ConfigMap that fits, and need not be renewed yet."""
+        metadata, status = widget["metadata"], widget.get("status") or {}
+        if status.get("observedGeneration") != metadata["generation"]:
+            return False
+        return self._now() - _moment(status["since"]) <= HALF_AN_HOUR
+
+
+def _maps_by_owner(client: BlockingClient) -> dict[str, dict[str, Any]] | None:
+    """Return the ConfigMaps by the UIDs of their owners; None if the server does not answer."""
+    status, found = client.json("GET", MAPS)
+    if status != 200:
+        return None
+    owned = [each for each in found["items"] if "ownerReferences" in each["metadata"]]
+    return {each["metadata"]["ownerReferences"][0]["uid"]: each for each in owned}
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

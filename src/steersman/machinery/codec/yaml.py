@@ -6,6 +6,7 @@ Timestamps stay text, yes and on are true, numbers with a leading 0 are octal, a
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -56,6 +57,7 @@ _TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CL
 """A pattern of go-yaml's timestamps. They stay text, but are written with quotes."""
 _SLASH_ESCAPE = re.compile(r"(?:[^\\]|\\[^/])*\\/")
 """A slash with an unnecessary escape: JSON and YAML 1.2 allow the escape, go-yaml does not."""
+_ONLY_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _DIGIT_CHARACTERS = "0123456789"
 _PREFIX = "tag:yaml.org,2002:"
@@ -401,6 +403,15 @@ def json_value(value: Any) -> Any:
             raise YAMLError(f"json: unsupported value: {shown}")
         return whole_or_float(value)
     return value
+
+
+def json_as_yaml(value: Any) -> bytes:
+    """Return a value as JSON that is YAML, too, for bodies of server-side apply.
+
+    YAML 1.1 knows no pairs of surrogates, so characters stand for themselves, apart from those that it has only as escapes.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return _ONLY_ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
 def from_json(data: bytes) -> bytes:

@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from steersman.machinery.codec.yaml import json_as_yaml
 from steersman.testing.blocking_client import BlockingClient
 from steersman.testing.threaded_environment import BlockingClock, ThreadedEnvironment
 from steersman.testing.users import ADMIN, User
@@ -102,7 +103,7 @@ class Run:
     def _apply(self, client: BlockingClient, obj: Body) -> Body | None:
         """Apply an object, and return it as it is stored; None if the server refuses a change, which is no fault."""
         target = f"{self._path(obj)}?fieldManager=check-operator&force=true"
-        status, data = client.request("PATCH", target, json.dumps(obj).encode(), _APPLY)
+        status, data = client.request("PATCH", target, json_as_yaml(obj), _APPLY)
         answer = json.loads(data)
         name = obj["metadata"]["name"]
         if status in (200, 201):

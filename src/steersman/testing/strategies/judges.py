@@ -40,6 +40,9 @@ class CustomJudge:
         except CoercionError as error:
             return [error.error]
         structural.default(obj)
+        if old is not None:
+            old = deepcopy(old)
+            structural.default(old)
         found = structural.validate(obj)
         if self._declared is not None:
             found += scale_errors(self._declared, obj)
@@ -51,3 +54,15 @@ class CustomJudge:
         if evaluation.budget < 0 and not evaluation.errors:
             found.append(invalid(Path(), None, "the rules cost too much"))
         return found + evaluation.errors
+
+
+class ChangeJudge:
+    """The validation of objects that replace another one, which transition rules compare them with."""
+
+    def __init__(self, judge: CustomJudge, old: dict[str, Any]) -> None:
+        self._judge = judge
+        self._old = old
+
+    def errors(self, obj: dict[str, Any]) -> list[FieldError]:
+        """Return the errors of an object that replaces the old one."""
+        return self._judge.errors(obj, self._old)

@@ -17,7 +17,7 @@ from .built_in_facts import TIES
 from .constraints import Constraints
 from .errors import Unsatisfiable
 from .feasibility import below
-from .judges import CustomJudge, Judge
+from .judges import ChangeJudge, CustomJudge, Judge
 from .places import constraints_at
 from .repair import Counts, Repair
 from .sources import CustomSource, custom_source
@@ -79,6 +79,12 @@ class Objects:
         if mended is None:
             reject()
         return mended
+
+    def changed(self, draw: DrawFn, new: Body, old: Body) -> Body | None:
+        """Return `new`, or what is near to it, such that it may replace `old`; None if nothing is found."""
+        if not isinstance(self.judge, CustomJudge):
+            return new
+        return Repair(self._values, self._root, ChangeJudge(self.judge, old), old).mended(draw, new)
 
     @property
     def strategy(self) -> SearchStrategy[Body]:

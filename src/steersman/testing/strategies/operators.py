@@ -14,11 +14,12 @@ from hypothesis.strategies import SearchStrategy
 from steersman.testing.threaded_environment import BlockingClock, ThreadedEnvironment
 from steersman.testing.users import ADMIN
 
-from .convergence import Expectations, NotConverged, Run
+from .convergence import MACHINE, Expectations, NotConverged, Run
 from .plans import FAULTS, Body, Plan, plans
 
 _SHRINKING: Final = 15.0
 """Seconds after the first failure in which a smaller plan is looked for."""
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DRAWN: Final = 4
 """Plans that are drawn for each that is carried out, as hypothesis draws small ones again and again."""
 _LEAST_PATIENCE: Final = 1.0
@@ -69,6 +70,13 @@ class _Memory:
         return ""
 
 
+def _definitions(environment: ThreadedEnvironment) -> list[Body]:
+    """Return the CustomResourceDefinitions of a server."""
+    with environment.client(MACHINE) as client:
+        _, found = client.json("GET", _DEFINITIONS)
+    return list(found["items"])
+
+
 def _key(plan: Plan, *, complete: bool) -> str:
     """Return the key of a plan, or of the beginning of plans."""
     return f"{complete}{plan!r}"
@@ -107,7 +115,14 @@ def check_operator(
     __tracebackhide__ = True  # so that pytest shows the test's own line
     expected = Expectations(quiet, timeout, until, tuple(ignored), operator, same_outcome)
     memory = _Memory(examples, shrinking)
-    drawn = plans(objects, steps=steps, faults=faults, restarts=restart is not None, advances=clock is not None)
+    drawn = plans(
+        objects,
+        steps=steps,
+        faults=faults,
+        restarts=restart is not None,
+        advances=clock is not None,
+        definitions=_definitions(environment),
+    )
 
     @settings(
         max_examples=_DRAWN * examples,

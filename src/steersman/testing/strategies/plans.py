@@ -5,13 +5,15 @@ A plan is plain data, so that hypothesis shrinks it like any other value, and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from .changes import Changes
 
 Body = dict[str, Any]
 
@@ -90,29 +92,41 @@ def plans(
     faults: Sequence[Body] = FAULTS,
     restarts: bool = False,
     advances: bool = False,
+    definitions: Sequence[Body] = (),
 ) -> SearchStrategy[Plan]:
-    """Return a strategy for plans of at most `steps` steps, which begin with an object.
+    """Return a strategy for plans of at most `steps` steps, which begin with an object, or with a fault and an object.
 
     Of the metadata of `objects` only the namespace is taken: names are `a`, `b` and `c`, so that steps meet.
-    With `restarts` and `advances` they have these steps, too.
+    With `restarts` and `advances` they have these steps, too. Changes obey the transition rules of `definitions`.
     """
     drawn = objects.map(_without_name)
-    others: list[SearchStrategy[_Drawn]] = []
-    if faults:
-        others.append(st.builds(Fault, st.sampled_from(list(faults))))
-    if restarts:
-        others.append(st.just(Restart()))
-    if advances:
-        others.append(st.builds(Advance, st.sampled_from((1, 60, 3600, 86400))))
-    on_objects: dict[str, SearchStrategy[_Drawn]] = {
+    kinds: dict[str, SearchStrategy[_Drawn]] = {
         "apply": st.tuples(st.just(Apply), drawn, _PLACES),
         "again": st.tuples(st.just(ApplyAgain), st.none(), _PLACES),
         "delete": st.tuples(st.just(Delete), st.none(), _PLACES),
     }
-    kinds = on_objects | ({"other": st.one_of(others)} if others else {})
+    fault = st.builds(Fault, st.sampled_from(list(faults))) if faults else st.nothing()
+    if faults:
+        kinds["fault"] = fault
+    if restarts:
+        kinds["restart"] = st.just(Restart())
+    if advances:
+        kinds["advance"] = st.builds(Advance, st.sampled_from((1, 60, 3600, 86400)))
     # changes find the most, so that they are drawn as often as all others
-    later = st.sampled_from([*kinds, *["apply"] * (len(kinds) - 2)]).flatmap(kinds.__getitem__)
-    return st.builds(_named, drawn, st.lists(later, max_size=steps - 1))
+    chosen = [*kinds, *["apply"] * (len(kinds) - 2)]
+    # a list of one length, in which a third is left out, as hypothesis draws short lists most often
+    left_out: list[str] = [""] * (len(chosen) // 2)
+    later = st.sampled_from([*left_out, *chosen]).flatmap(lambda kind: kinds[kind] if kind else st.none())
+    opening = st.lists(fault, max_size=1 if faults else 0)
+    steps_after = st.lists(later, min_size=steps - 1, max_size=steps - 1)
+    changes = Changes(definitions)
+
+    @st.composite
+    def plan(draw: DrawFn) -> Plan:
+        named = _named(draw(drawn), draw(steps_after), lambda new, old: changes.obeying(draw, new, old))
+        return [*draw(opening), *named][:steps]
+
+    return plan()
 
 
 def _without_name(obj: Body) -> Body:
@@ -121,24 +135,33 @@ def _without_name(obj: Body) -> Body:
     return body | {"metadata": {name: value for name, value in obj["metadata"].items() if name == "namespace"}}
 
 
-def _named(first: Body, later: list[_Drawn]) -> Plan:
-    """Return a plan: drawn steps with names, without those for which there is no object."""
-    plan: Plan = [_apply(first, _NAMES[0])]
-    there = [_NAMES[0]]
+def _named(first: Body, later: list[_Drawn | None], change: Callable[[Body, Body], Body]) -> Plan:
+    """Return a plan: drawn steps with names, without those for which there is no object.
+
+    `change` returns an object that may replace another one.
+    """
+    begin = _apply(first, _NAMES[0])
+    plan: Plan = [begin]
+    there = {begin.name: begin.object}
     for step in later:
+        if step is None:
+            continue
         if not isinstance(step, tuple):
             plan.append(step)
             continue
         kind, body, place = step
         if body is not None:
-            name = there[place % len(there)] if there and place < MOST_OBJECTS else _NAMES[place % MOST_OBJECTS]
-            plan.append(_apply(body, name))
-            there = sorted({*there, name})
+            name = sorted(there)[place % len(there)] if there and place < MOST_OBJECTS else _NAMES[place % MOST_OBJECTS]
+            applied = _apply(body, name)
+            if name in there:
+                applied = Apply(change(applied.object, there[name]))
+            plan.append(applied)
+            there[name] = applied.object
         elif there:
-            name = there[place % len(there)]
+            name = sorted(there)[place % len(there)]
             plan.append(Delete(name) if kind is Delete else ApplyAgain(name))
             if kind is Delete:
-                there.remove(name)
+                del there[name]
     return plan
 
 

@@ -21,7 +21,7 @@ from .constraints import Constraints
 from .errors import Unsatisfiable
 from .hints import EACH, RulePath, hints_of
 from .judges import Judge
-from .places import Steps, constraints_at, get, may_be_removed, put, remove, steps_of
+from .places import MISSING, Steps, constraints_at, get, may_be_removed, put, remove, steps_of
 from .values import DEEPEST, Values
 
 _ROUNDS: Final = 12
@@ -52,7 +52,9 @@ class Counts:
 class Repair:
     """Mends objects of one schema."""
 
-    def __init__(self, values: Values, root: Constraints, judge: Judge) -> None:
+    def __init__(self, values: Values, root: Constraints, judge: Judge, old: Body | None = None) -> None:
+        """`old` is the object that mended ones replace: `judge` knows it, too."""
+        self._old = old
         self._values = values
         self._root = root
         self._judge = judge
@@ -131,6 +133,8 @@ class Repair:
                 further -= 1
                 continue
             part = steps[:length]
+            if self._old is not None and _restoring(part, self._old)(obj):
+                return obj
             if may_be_removed(self._root, part, obj) and remove(obj, part):
                 return obj
             if length < len(steps) and self._draw_again(draw, obj, part, small=True):
@@ -183,6 +187,9 @@ class Repair:
             constraints = constraints_at(self._root, steps)
             if constraints is None or not steps:
                 continue
+            if self._old is not None:
+                yield _restoring(steps, self._old)
+                yield _growing(steps, self._old)
             yield self._again(draw, steps)
             if may_be_removed(self._root, steps, obj):
                 yield _removal(steps)
@@ -194,6 +201,8 @@ class Repair:
                 yield _shortening(steps, constraints.least("min_items"))
             if constraints.node.types == ("array",) and not found:
                 yield self._again(draw, (*steps, 0))
+        if self._old is not None and base:
+            yield _restoring(base, self._old)
 
     def _again(self, draw: DrawFn, steps: Steps) -> Move:
         return lambda obj: self._draw_again(draw, obj, steps)
@@ -205,6 +214,34 @@ def _removal(steps: Steps) -> Move:
 
 def _setting(steps: Steps, value: Any) -> Move:
     return lambda obj: get(obj, steps) != value and put(obj, steps, deepcopy(value))
+
+
+def _restoring(steps: Steps, old: Body) -> Move:
+    """Return the change that gives a position its value of the old object, if it had one."""
+
+    def restore(obj: Body) -> bool:
+        value = get(old, steps)
+        if value is MISSING:
+            return not isinstance(steps[-1], int) and remove(obj, steps)
+        return get(obj, steps) != value and put(obj, steps, deepcopy(value))
+
+    return restore
+
+
+def _growing(steps: Steps, old: Body) -> Move:
+    """Return the change that adds to the old value, as rules often allow values only to grow."""
+
+    def grow(obj: Body) -> bool:
+        value, new = get(old, steps), get(obj, steps)
+        if isinstance(value, list) and isinstance(new, list):
+            return put(obj, steps, deepcopy([*value, *(each for each in new if each not in value)]))
+        if isinstance(value, dict) and isinstance(new, dict):
+            return put(obj, steps, deepcopy({**new, **value}))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return put(obj, steps, value + 1)
+        return False
+
+    return grow
 
 
 def _shortening(steps: Steps, least: int) -> Move:
