@@ -35,7 +35,7 @@ _LAST: Final = 0.5
 """Seconds after the end of a command in which its last requests are told."""
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option(
     "--user-agent", default="", show_default=False, metavar="string", help="clients with this in their user agent"
