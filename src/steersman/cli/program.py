@@ -21,7 +21,7 @@ _FAILED = 1
 _CHOICE = re.compile("'([^']*)' is not one of ")
 _BELOW = re.compile(r"(\S+) is not in the range x>=(\d+)\.")
 _FURTHER = re.compile(r"Got unexpected extra arguments? \((\S*)[ )]")
-_INTERRUPTED = 130
+INTERRUPTED = 130
 """Exit status after SIGINT, by the convention of shells."""
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -53,7 +53,7 @@ class Program(InOrder):
             sys.exit(_FAILED)
         except click.Abort:
             click.echo(f"{_NAME}: interrupted", err=True)
-            sys.exit(_INTERRUPTED)
+            sys.exit(INTERRUPTED)
         except OSError as error:
             if not is_of_output(error):
                 raise
