@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from steersman.cli import main
@@ -39,8 +42,19 @@ def test_exit_codes(tmp_path: Path) -> None:
         ["--kubernetes", "1.20"],
         ["--old", str(tmp_path / "no")],
     ):
-        assert code(str(file), *wrong) > 0
-    assert code() > 0
+        assert code(str(file), *wrong) == 2
+    assert code() == code("--colour", str(file)) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_verdict_that_cannot_be_written_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "steersman.cli", "check", str(file)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "steersman: [Errno 28] No space left on device\n"
 
 
 def test_texts_of_documents_cannot_control_the_terminal(tmp_path: Path) -> None:

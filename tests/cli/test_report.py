@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,9 +103,24 @@ sys.exit(4)
     assert (nothing.exit_code, "has started no server" in nothing.output) == (1, True)
 
 
+def test_an_interrupted_command_is_no_success_and_what_it_asked_is_reported() -> None:
+    line = json.dumps({"verb": "get\x1b[2J", "resource": "pods", "code": 200, "userAgent": "operator\x1b[2J/v1"})
+    command = f"echo '{line}' > $STEERSMAN_REPORT/server-1.requests; echo begun; exec sleep 300"
+    report = [sys.executable, "-m", "steersman.cli", "report", "--tests", "--", "sh", "-c", command]
+    with subprocess.Popen(report, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begun\n"
+        running.send_signal(signal.SIGINT)
+        output = running.stdout.read()
+    assert running.returncode == 130
+    assert output.startswith("operator\\x1b[2J/v1 (anonymous): 1 request, 0 failed\n")
+    assert "\x1b" not in output
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--testes", "--", "true"], "unknown flag: --testes, did you mean --tests?"),
         (["--tests", "--recent", "--", "true"], "exclude each other"),
         (["--tests"], "needs a COMMAND"),
         (["--read", "/nowhere/at/all"], "No such file"),

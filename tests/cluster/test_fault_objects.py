@@ -16,6 +16,7 @@ from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration
 from steersman.cluster.fault_objects.definition import FAULTS, FaultObject
 from steersman.controlplane.options import Options
+from steersman.faults import fault_set
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from tests.controllers.waiting import eventually
@@ -109,6 +110,37 @@ async def test_a_fault_ends_with_its_object(client: Client) -> None:
         return await create(client, "b") == 201
 
     assert await eventually(works)
+
+
+async def test_long_paths_of_requests_are_cut_in_the_status(client: Client) -> None:
+    await add(client, "long", match={"users": ["jane"], "verbs": ["get"]}, effect={"status": {"code": 418}})
+    long = "x" * 400_000
+    for path in (f"namespaces/{long}/pods/{long}", f"namespaces/default/{long}/{long}/{long}") * 5:
+        with pytest.raises(StatusError, match="injected fault: 418"):
+            await client.request("GET", f"/api/v1/{path}")
+    status = await status_with(client, "long", lambda status: status.get("injected") == 10)
+    assert {len(each["namespace"]) for each in status["last"]} == {253, len("default")}
+    assert max(len(text) for each in status["last"] for text in each.values()) == 253
+    await client.delete(FAULTS, "long")
+
+
+async def test_a_fault_that_is_one_too_many_begins_once_there_are_fewer(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault_set, "MOST_FAULTS", 2)
+    effect = {"status": {"code": 409}}
+    for name in ("first", "second", "third", "fourth"):
+        await add(client, name, match={"users": ["nobody"]}, effect=effect)
+    for name in ("third", "fourth"):
+        status = await status_of(client, name)
+        assert active(status) == ("False", "InvalidSpec")
+        assert status["conditions"][0]["message"] == "there are 2 faults already"
+    await client.delete(FAULTS, "second")
+    await status_with(client, "third", lambda status: active(status) == ("True", "Injecting"))
+    await add(client, "first", match={"users": ["nobody"]}, when={"for": "1ms"}, effect=effect)
+    await status_with(client, "fourth", lambda status: active(status) == ("True", "Injecting"))
+    for name in ("first", "third", "fourth"):
+        await client.delete(FAULTS, name)
 
 
 async def test_a_fault_of_all_requests_can_be_removed(client: Client) -> None:

@@ -115,6 +115,28 @@ def test_the_least_role_has_what_was_used_and_allowed() -> None:
     }
 
 
+def test_no_request_makes_the_least_role_larger_than_what_was_asked() -> None:
+    found = report(
+        line("get", "*"),
+        line("get", "pods", apiGroup="*"),
+        line("get", "pods/*"),
+        line("get", "pods", subresource="*"),
+        line("get", "", path="/metrics/*"),
+        line("get", "", path="*"),
+        line("get", "", path="/apiary"),
+        line("get", "", path="/openapi/v3/apis/apps"),
+    )
+    assert found.role()["rules"] == [{"nonResourceURLs": ["/apiary"], "verbs": ["get"]}]
+
+
+def test_roles_of_any_shape_are_compared_in_bounded_time() -> None:
+    many = ["a"] * 100_000
+    for empty in ("verbs", "apiGroups", "resources"):
+        rule = {**dict.fromkeys(("verbs", "apiGroups", "resources", "nonResourceURLs"), many), empty: []}
+        assert len(unused_rights([rule], [])) <= 10_000
+    assert unused_rights([{"verbs": many, "apiGroups": many, "resources": []}], []) == []
+
+
 def test_rights_that_were_not_used() -> None:
     rules = [
         {"apiGroups": ["", "apps"], "resources": ["pods"], "verbs": ["get", "list"]},

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from steersman.stress import outputs
 from steersman.stress.campaign import Campaign, Result, Verdict
-from steersman.stress.point import Kind, PlannedFault, Point
+from steersman.stress.point import Kind, Plan, PlannedFault, Point, read_plan
 from steersman.stress.run import Run
 from steersman.stress.state import Expectation, ObjectName, State
 from steersman.stress.tap import Seen
@@ -108,6 +110,70 @@ async def test_no_run_begins_after_the_time() -> None:
     assert result.tried == []
     assert result.total == 3
     assert runner.runs == [None, None]
+    assert outputs.reason_without_verdict(result) == "the time was up before the first fault, see --time"
+
+
+async def test_a_search_that_says_nothing_is_no_success() -> None:
+    passed, _ = await searched(lambda *_: 1)
+    assert outputs.reason_without_verdict(passed) == ""
+    unseen, _ = await searched(lambda *_: Run())
+    assert outputs.reason_without_verdict(unseen).startswith("no requests were seen")
+    unfit, _ = await searched(lambda *_: Run([Seen(Point("c", "get", "pods"))]))
+    assert outputs.reason_without_verdict(unfit) == "no point for these faults; the requests came from c"
+    old = Plan([PlannedFault(Kind.LOST, POINTS[0])])
+    runner = Scripted(lambda fault, _: 1 if fault is None else Run(state=state(1)))
+    missed = await Campaign([runner], seconds=60.0).search([old])
+    assert outputs.reason_without_verdict(missed).startswith("the given plans were not reached")
+    for each in (unseen, unfit, missed):
+        (failure,) = ElementTree.fromstring(outputs.as_junit(each)).iter("failure")
+        assert failure.get("message") == outputs.reason_without_verdict(each)
+
+
+class Stopping(Scripted):
+    """Runner whose last run does not end."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda fault, _: 1 if fault is None else 2)
+        self.is_last = asyncio.Event()
+
+    async def run(
+        self,
+        faults: list[PlannedFault],
+        expected: Expectation | None,
+        *,
+        delay: float = 0.0,
+        is_patient: bool = False,
+    ) -> Run:
+        if faults and faults[0].at == POINTS[-1]:
+            self.is_last.set()
+            await asyncio.Event().wait()
+        return await super().run(faults, expected, delay=delay, is_patient=is_patient)
+
+
+async def test_what_was_found_before_an_interrupt_is_reported() -> None:
+    result, runner = Result(), Stopping()
+    search = asyncio.create_task(Campaign([runner], seconds=60.0, kinds=[Kind.LOST], result=result).search())
+    await runner.is_last.wait()
+    search.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await search
+    result.is_interrupted = True
+    assert len(result.findings) == 2
+    *_, summary, verdict = outputs.text_lines(result, {})
+    assert summary.endswith("1 left when it was interrupted")
+    assert verdict == "no verdict: the search was interrupted"
+
+
+async def test_texts_of_objects_stay_in_their_place_in_all_outputs(tmp_path: Path) -> None:
+    hostile = "a\r\n\x85faults: []\x00\ufffe<failure/>\x1b[2J"
+    result, _ = await searched(lambda fault, _: Run(problem=hostile, hits=[fault]) if fault is not None else 1)
+    assert len(result.findings) == 3
+    root = ElementTree.fromstring(outputs.as_junit(result))
+    assert len(list(root.iter("failure"))) == 3
+    files: dict[int, Path] = {}
+    outputs.write_plans(result, tmp_path, files)
+    assert read_plan(files[0]) == result.groups[0][0].plan
+    assert len(files[0].read_text().split("\n")) == len(result.groups[0][0].plan.encoded().decode().split("\n")) + 1
 
 
 @pytest.mark.parametrize(

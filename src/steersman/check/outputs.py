@@ -11,11 +11,10 @@ import msgspec
 
 from steersman import __version__
 from steersman.check.finding import DESCRIPTIONS, Finding, Level, Report, Rule, Subject
+from steersman.machinery.codec.xml_text import xml_text
 
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _HOME: Final = "https://steersman.dev/"
-_NOT_XML: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535, *range(55296, 57344)), "�")
-"""Characters that XML cannot have."""
 
 
 def shown(finding: Finding) -> str:
@@ -78,10 +77,10 @@ def as_junit(report: Report) -> bytes:
     root = ElementTree.Element("testsuites", name="steersman check", tests=total, failures=str(failed))
     for file, here in cases.items():
         failures = str(sum(map(_has_error, here.values())))
-        suite = ElementTree.SubElement(root, "testsuite", name=_xml(file), tests=str(len(here)), failures=failures)
+        suite = ElementTree.SubElement(root, "testsuite", name=xml_text(file), tests=str(len(here)), failures=failures)
         for subject, found in here.items():
-            name = _xml(str(subject) or "document")
-            case = ElementTree.SubElement(suite, "testcase", classname=_xml(file), name=name, file=_xml(file))
+            name = xml_text(str(subject) or "document")
+            case = ElementTree.SubElement(suite, "testcase", classname=xml_text(file), name=name, file=xml_text(file))
             _describe(case, found)
     ElementTree.indent(root)
     text: str = ElementTree.tostring(root, encoding="unicode")
@@ -96,16 +95,12 @@ def _describe(case: ElementTree.Element, findings: list[Finding]) -> None:
     errors = [each for each in findings if each.level is Level.ERROR]
     if errors:
         case.set("line", str(errors[0].line))
-        failure = ElementTree.SubElement(case, "failure", message=_xml(shown(errors[0])), type=errors[0].rule.value)
-        failure.text = _xml("\n".join(f"{each.file}:{each.line}: {shown(each)}" for each in errors))
+        failure = ElementTree.SubElement(case, "failure", message=xml_text(shown(errors[0])), type=errors[0].rule.value)
+        failure.text = xml_text("\n".join(f"{each.file}:{each.line}: {shown(each)}" for each in errors))
     warnings = [each for each in findings if each.level is Level.WARNING]
     if warnings:
         out = ElementTree.SubElement(case, "system-out")
-        out.text = _xml("\n".join(f"{each.file}:{each.line}: warning: {shown(each)}" for each in warnings))
-
-
-def _xml(text: str) -> str:
-    return text.translate(_NOT_XML)
+        out.text = xml_text("\n".join(f"{each.file}:{each.line}: warning: {shown(each)}" for each in warnings))
 
 
 FORMS: Final[dict[str, Callable[[Report], bytes]]] = {"json": as_json, "sarif": as_sarif, "junit": as_junit}

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from steersman.cli.serve import fail
+from steersman.cli.program import fail_with
 from steersman.cli.terminal_text import coloured, printable
 from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.cli.up.screen import GREEN, RED, YELLOW
+from steersman.cli.verdict import NO_VERDICT, VerdictCommand
 
 if TYPE_CHECKING:
     from steersman.check.finding import Finding, Report, Rule
 
 _KUBERNETES: Final = "1.36"
 _LONGEST: Final = 2_000
-_BAD_INPUT: Final = 2
 
 
 def _rules(context: click.Context, _: click.Parameter, names: Sequence[str]) -> frozenset[Rule]:
@@ -33,7 +33,7 @@ def _rules(context: click.Context, _: click.Parameter, names: Sequence[str]) -> 
     return frozenset(known[each] for each in names)
 
 
-@click.command()
+@click.command(cls=VerdictCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--old", multiple=True, metavar="path", help="objects as they are before; what does not change is forgiven"
@@ -69,7 +69,8 @@ def check(
     """Judge manifests as the server would: files, folders, charts, kustomizations, or - for standard input.
 
     Definitions, policies, quotas and roles among them apply to the others, in whatever order they are given. Findings
-    have the server's own words. Exits with 1 if something is wrong, with 2 if a path cannot be read.
+    have the server's own words. Exits with 1 if something is wrong, with 2 if a path cannot be read
+    or the command line is wrong.
     """
     from steersman.authentication.user import UserInfo
     from steersman.check.documents import InputError, read
@@ -83,13 +84,12 @@ def check(
         documents, unreadable = read(paths)
         before, malformed = read(old)
     except InputError as error:
-        click.echo(f"steersman: {printable(error, _LONGEST)}", err=True)
-        sys.exit(_BAD_INPUT)
+        fail_with(NO_VERDICT, printable(error, _LONGEST))
     settings = Settings(namespace, UserInfo(user, groups=groups) if user else None, ignored)
     try:
         report = asyncio.run(cancelled_by_sigterm(judge(documents, before, settings)))
     except Terminated:
-        fail("terminated")
+        fail_with(NO_VERDICT, "terminated")
     report.findings[:0] = [each for each in (*malformed, *unreadable) if each.rule not in ignored]
     _print(report, output)
     if report.count(Level.ERROR) or (fail_on == "warning" and report.findings):

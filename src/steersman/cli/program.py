@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -20,8 +21,9 @@ _FAILED = 1
 _CHOICE = re.compile("'([^']*)' is not one of ")
 _BELOW = re.compile(r"(\S+) is not in the range x>=(\d+)\.")
 _FURTHER = re.compile(r"Got unexpected extra arguments? \((\S*)[ )]")
-_INTERRUPTED = 130
+INTERRUPTED = 130
 """Exit status after SIGINT, by the convention of shells."""
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Program(InOrder):
@@ -51,8 +53,23 @@ class Program(InOrder):
             sys.exit(_FAILED)
         except click.Abort:
             click.echo(f"{_NAME}: interrupted", err=True)
-            sys.exit(_INTERRUPTED)
+            sys.exit(INTERRUPTED)
+        except OSError as error:
+            if not is_of_output(error):
+                raise
+            fail_with(_FAILED, str(error))
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def is_of_output(error: OSError) -> bool:
+    """Return True for an error that says that there is no space for a command's output."""
+    return error.errno in _NO_SPACE
+
+
+def fail_with(code: int, text: str) -> NoReturn:
+    """Print a line on the standard error, and exit with `code`."""
+    click.echo(f"{_NAME}: {text}", err=True)
+    sys.exit(code)
 
 
 def message_of(error: click.ClickException) -> str:

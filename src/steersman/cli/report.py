@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +16,10 @@ import click
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
 from steersman.cli.paths import AbsolutePath
+from steersman.cli.program import INTERRUPTED
 from steersman.cli.serve import fail
 from steersman.cli.terminal_text import printable
+from steersman.cli.termination import Terminated, cancelled_by_sigterm
 
 if TYPE_CHECKING:
     from steersman.client.client import Client
@@ -33,9 +34,11 @@ _MOST_OBSERVATIONS: Final = 100
 """Observations that are shown."""
 _LAST: Final = 0.5
 """Seconds after the end of a command in which its last requests are told."""
+_SIGNALLED: Final = 128
+"""Exit code of a command that a signal has ended, without the number of the signal."""
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option(
     "--user-agent", default="", show_default=False, metavar="string", help="clients with this in their user agent"
@@ -78,16 +81,16 @@ def report(
     tally = Tally()
     rules = None if role is None else _rules(role)
     target = Target(kubeconfig, context, data_dir)
-    status = 0
+    status = INTERRUPTED if command else 0
     with suppress(KeyboardInterrupt):
         if tests:
-            status, tally = _of_tests(command)
+            status = _of_tests(command, tally)
         elif read is not None:
-            tally = _recorded(read)
+            _add_recorded(read, tally)
         elif recent:
             run_with_client(target, lambda client: _count_kept(client, tally))
         else:
-            status = run_with_client(target, lambda client: _count(client, tally, command)) or 0
+            status = run_with_client(target, lambda client: _count(client, tally, command))
     found = Report(tally, user_agent)
     if output == "json":
         from steersman.report.document import document
@@ -113,25 +116,50 @@ def _rules(path: Path) -> list[Any]:
         fail(printable(error))
 
 
-def _of_tests(command: tuple[str, ...]) -> tuple[int, Tally]:
-    """Run a command whose tests start servers. Return its exit code, and the requests of all of these servers."""
+def _of_tests(command: tuple[str, ...], tally: Tally) -> int:
+    """Run a command whose tests start servers, count the requests of all of these servers, also after an interrupt.
+
+    Return the command's exit code. Raises KeyboardInterrupt.
+    """
     from steersman.report.recording import SUFFIX, VARIABLE
 
     with TemporaryDirectory(prefix="steersman-report-") as folder:
         try:
-            status = subprocess.run(command, env={**os.environ, VARIABLE: folder}, check=False).returncode
+            status = asyncio.run(cancelled_by_sigterm(_exit_code(command, {**os.environ, VARIABLE: folder})))
         except OSError as error:
             fail(f"{command[0]}: {error.strerror or error}")
-        if not any(Path(folder).glob(f"*{SUFFIX}")):
+        except Terminated:
+            fail("terminated")
+        finally:
+            if has_servers := any(Path(folder).glob(f"*{SUFFIX}")):
+                _add_recorded(Path(folder), tally)
+        if not has_servers:
             fail("COMMAND has started no server of `steersman envtest` or of pytest's fixtures")
-        return status, _recorded(Path(folder))
+        return status
 
 
-def _recorded(path: Path) -> Tally:
+async def _exit_code(command: tuple[str, ...], environment: Mapping[str, str] | None = None) -> int:
+    """Run a command and return its exit code, as shells do for one that a signal has ended.
+
+    If this is cancelled, the command is asked to end, and has ended afterwards. Raises OSError.
+    """
+    process = await asyncio.create_subprocess_exec(*command, env=environment)
+    try:
+        code = await process.wait()
+    except asyncio.CancelledError:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+        raise
+    return code if code >= 0 else _SIGNALLED - code
+
+
+def _add_recorded(path: Path, tally: Tally) -> None:
+    """Count recorded requests."""
     from steersman.report.recording import RecordingError, recorded_requests
 
     try:
-        return recorded_requests(path)
+        recorded_requests(path, tally)
     except RecordingError as error:
         fail(printable(error))
     except OSError as error:
@@ -154,11 +182,10 @@ async def _count(client: Client, tally: Tally, command: tuple[str, ...]) -> int:
             return 0
         counting = asyncio.create_task(_count_lines(lines, tally))
         try:
-            process = await asyncio.create_subprocess_exec(*command)
+            status = await _exit_code(command)
         except OSError as error:
             counting.cancel()
             fail(f"{command[0]}: {error.strerror or error}")
-        status = await process.wait()
         await asyncio.sleep(_LAST)
         counting.cancel()
         with suppress(asyncio.CancelledError):
@@ -205,7 +232,7 @@ def _client_lines(found: Report, client: ClientCounts) -> Iterator[str]:
     rows = []
     for (group, resource, verb), count in client.requests.most_common(_MOST_ROWS):
         full = str(GroupResource(group, resource))
-        rows.append((verb, printable(full), str(count), str(client.failed[group, resource, verb] or "")))
+        rows.append((printable(verb), printable(full), str(count), str(client.failed[group, resource, verb] or "")))
     for line in table(("VERB", "RESOURCE", "REQUESTS", "FAILED"), rows):
         yield f"  {line}"
     if len(client.requests) > _MOST_ROWS:

@@ -6,17 +6,19 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from steersman.cli.paths import AbsolutePath
-from steersman.cli.program import message_of
+from steersman.cli.program import fail_with
 from steersman.cli.terminal_text import printable
+from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.cli.up.screen import can_redraw
+from steersman.cli.verdict import NO_VERDICT, VerdictCommand
 
 if TYPE_CHECKING:
     from steersman.stress.campaign import Result
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from steersman.stress.run import Settings
 
 _FOUND: Final = 1
-_BROKEN: Final = 2
 _LONGEST: Final = 2_000
 _SPACES: Final = re.compile("( +)")
 _BETWEEN: Final = 60.0
@@ -66,29 +67,7 @@ def _kinds(context: click.Context, _: click.Parameter, text: str) -> tuple[Kind,
     return tuple(found) or tuple(Kind)
 
 
-class _Command(click.Command):
-    """Command whose usage errors have another exit code than what it finds."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Exits with 2 for a usage error."""
-        with _usage_errors():
-            return super().invoke(ctx)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Exits with 2 for a usage error."""
-        with _usage_errors():
-            return super().parse_args(ctx, args)
-
-
-@contextmanager
-def _usage_errors() -> Iterator[None]:
-    try:
-        yield
-    except click.UsageError as error:
-        _fail(message_of(error))
-
-
-@click.command(cls=_Command, context_settings={"ignore_unknown_options": True})
+@click.command(cls=VerdictCommand, context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option("--operator", default="", show_default=False, metavar="string", help="shell command of the operator")
 @click.option("--test", default="", show_default=False, metavar="string", help="shell command of the test beside it")
@@ -156,8 +135,8 @@ def stress(
 
     With --operator and --test, the operator runs beside a test, and is also killed and started again. With COMMAND,
     such as a test suite for envtest, faults happen to the clients in it. A fault is found if the test fails, if the end
-    state differs, or if there is no end of writing. Exits with 1 if something is found, with 2 if the runs without faults
-    fail.
+    state differs, or if there is no end of writing. Exits with 1 if something is found, with 2 if there is no verdict: a run
+    without faults fails, no fault fits, a given plan is not reached, or the command is interrupted.
     """
     from steersman.stress.run import Settings
 
@@ -180,7 +159,7 @@ def stress(
     )
     result = _search(settings, budget, parallel, kinds, _read_plans(plans))
     _print(result, output, save, junit)
-    sys.exit(_BROKEN if result.broken else _FOUND if result.findings else 0)
+    sys.exit(NO_VERDICT if result.is_without_verdict else _FOUND if result.findings else 0)
 
 
 def _read_plans(paths: Sequence[Path]) -> list[Plan]:
@@ -193,24 +172,27 @@ def _read_plans(paths: Sequence[Path]) -> list[Plan]:
 
 
 def _search(settings: Settings, budget: float, parallel: int, kinds: Sequence[Kind], plans: Sequence[Plan]) -> Result:
-    """Return the result of a search on an event loop of its own."""
+    """Return the result of a search on an event loop of its own, what there is of it after an interrupt or SIGTERM."""
     import uvloop
 
     from steersman.cluster.configuration import ConfigurationError
     from steersman.controlplane.options import OptionsError
+    from steersman.stress.campaign import Result
 
+    result = Result()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_run(settings, budget, parallel, kinds, plans))
+            runner.run(cancelled_by_sigterm(_run(settings, budget, parallel, kinds, plans, result)))
     except (ConfigurationError, OptionsError, OSError) as error:
         _fail(printable(error))
-    except KeyboardInterrupt:
-        _fail("interrupted")
+    except (KeyboardInterrupt, Terminated):
+        result.is_interrupted = True
+    return result
 
 
 async def _run(
-    settings: Settings, budget: float, parallel: int, kinds: Sequence[Kind], plans: Sequence[Plan]
-) -> Result:
+    settings: Settings, budget: float, parallel: int, kinds: Sequence[Kind], plans: Sequence[Plan], result: Result
+) -> None:
     from steersman.stress.campaign import Campaign
     from steersman.stress.run import CommandRunner, OperatorRunner, Runner, Stand
 
@@ -228,9 +210,10 @@ async def _run(
             clients=settings.clients,
             ignored=settings.ignored,
             report=progress.show,
+            result=result,
         )
         try:
-            return await campaign.search(plans)
+            await campaign.search(plans)
         finally:
             progress.clear()
 
@@ -283,14 +266,17 @@ class _Progress:
 
 
 def _print(result: Result, output: str, save: Path, junit: Path | None) -> None:
+    """Print a result, also if its files cannot be written. Exits with 2 then."""
     from steersman.stress import outputs
 
+    files: dict[int, Path] = {}
+    error: OSError | None = None
     try:
-        files = outputs.write_plans(result, save)
         if junit is not None:
             junit.write_bytes(outputs.as_junit(result))
-    except OSError as error:
-        _fail(printable(error))
+        outputs.write_plans(result, save, files)
+    except OSError as failed:
+        error = failed
     if output == "json":
         click.echo(outputs.as_json(result), nl=False)
     elif output == "junit":
@@ -298,6 +284,8 @@ def _print(result: Result, output: str, save: Path, junit: Path | None) -> None:
     else:
         for line in outputs.text_lines(result, files):
             click.echo(_line(line))
+    if error is not None:
+        _fail(printable(error))
 
 
 def _line(text: str) -> str:
@@ -306,5 +294,4 @@ def _line(text: str) -> str:
 
 
 def _fail(text: str) -> NoReturn:
-    click.echo(f"steersman: {text}", err=True)
-    sys.exit(_BROKEN)
+    fail_with(NO_VERDICT, text)

@@ -30,6 +30,8 @@ _MOST_TEXT: Final = 1024
 _MOST_COUNT: Final = 10**9
 _KEPT: Final = 10
 """Last injections that a fault remembers."""
+_MOST_NAME: Final = 253
+"""Characters of each text of an injection: paths of requests have texts of any length, objects a bounded size."""
 _REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -48,6 +50,10 @@ _REASONS: Final = {
 
 class InvalidFault(ValueError):
     """A fault that cannot be injected; the message says why."""
+
+
+class TooManyFaults(InvalidFault):
+    """A fault that can be injected once there are fewer others."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -480,20 +486,20 @@ class Fault:
             return False
         if node not in self._silenced:
             self._silenced.add(node)
-            self._count_of_node(Injection(now, "", "silence", "nodes", "", node))
+            self._count_of_node(now, "silence", "nodes", "", node)
         return True
 
     def delays_sync(self, node: str, namespace: str, pod: str, now: str) -> bool:
         """Return True if the fault delays the sync of a pod, and count it."""
         if not self.sync_delay or not self._nodes.fit(node):
             return False
-        self._count_of_node(Injection(now, "", "delay", "pods", namespace, pod))
+        self._count_of_node(now, "delay", "pods", namespace, pod)
         return True
 
-    def _count_of_node(self, injection: Injection) -> None:
+    def _count_of_node(self, now: str, *texts: str) -> None:
         self.matched += 1
         self.injected += 1
-        self.last.append(injection)
+        self._remember(now, "", *texts)
 
     def _has_ended(self, now: float) -> bool:
         return self.ends_at is not None and now >= self.ends_at
@@ -511,13 +517,18 @@ class Fault:
 
     def remember_call(self, call: Call, now: str) -> None:
         """Keep a call that was hit at the time `now`."""
-        self.last.append(Injection(now, "", "call", CALL_NAMES[call.kind], "", call.names[0]))
+        self._remember(now, "", "call", CALL_NAMES[call.kind], "", call.names[0])
 
     def remember(self, met: Met, now: str) -> None:
         """Keep a request that was hit at the time `now`."""
         action = met.action
         resource = f"{action.resource}/{action.subresource}" if action.subresource else action.resource
-        self.last.append(Injection(now, met.user[:253], action.verb, resource, action.namespace, met.name))
+        self._remember(now, met.user, action.verb, resource, action.namespace, met.name)
+
+    def _remember(self, now: str, *texts: str) -> None:
+        """Keep an injection: user, verb, resource, namespace and name."""
+        user, verb, resource, namespace, name = (each[:_MOST_NAME] for each in texts)
+        self.last.append(Injection(now, user, verb, resource, namespace, name))
 
     def _matches(self, met: Met) -> bool:
         match, action = self._patterns, met.action

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from steersman.faults.fault import Call, Fault, FaultSpec, InvalidFault, Met
+from steersman.faults.fault import Call, Fault, FaultSpec, InvalidFault, Met, TooManyFaults
 from steersman.faults.interception import Interceptor, OpenWatch
 from steersman.faults.shown_revisions import ShownRevisions
 from steersman.faults.stale_reads import Read, ResourceOf, Revisions
@@ -51,7 +51,7 @@ class FaultSet:
     def add(self, name: str, spec: FaultSpec) -> Fault:
         """Add a fault, or replace the one of this name, whose counts begin again. Raises InvalidFault."""
         if name not in self._faults and len(self._faults) >= MOST_FAULTS:
-            raise InvalidFault(f"there are {MOST_FAULTS} faults already")
+            raise TooManyFaults(f"there are {MOST_FAULTS} faults already")
         fault = Fault(name, spec, monotonic())
         if fault.is_of_nodes and self.on_nodes is None:
             raise InvalidFault("match.nodes: this server has no simulated nodes")
@@ -63,7 +63,7 @@ class FaultSet:
             fault.begin_reads(self.storage.revision)
         others = sum(each.wild for key, each in self._faults.items() if key != name)
         if others + fault.wild > MOST_WILD:
-            raise InvalidFault(f"match: all faults together have at most {MOST_WILD} patterns with *")
+            raise TooManyFaults(f"match: all faults together have at most {MOST_WILD} patterns with *")
         self.remove(name)
         self._faults[name] = fault
         self._update()

@@ -101,9 +101,12 @@ def _line(request: Request) -> bytes:
         return json.dumps(msgspec.to_builtins(request), ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
-def recorded_requests(path: Path) -> Tally:
-    """Return the counts of the requests in a file, or in all files of a folder. Raises OSError, RecordingError."""
-    tally = Tally()
+def recorded_requests(path: Path, tally: Tally | None = None) -> Tally:
+    """Count the requests in a file, or in all files of a folder, and return the counts, which are added to `tally`.
+
+    Raises OSError, RecordingError.
+    """
+    tally = Tally() if tally is None else tally
     for each in _files(path):
         tally.begin_server()
         with each.open("rb") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any, Final
 
 from steersman.machinery.identity.schema import GroupResource
@@ -21,8 +22,10 @@ def least_rules(targets: Iterable[Target]) -> list[Rule]:
     verbs: dict[tuple[str, str], set[str]] = {}
     paths: dict[str, set[str]] = {}
     for group, resource, verb in targets:
+        if "*" in group or "*" in resource:
+            continue  # nothing that is served, and in a rule it would grant everything
         if resource.startswith("/"):
-            if not resource.startswith(_ALWAYS):
+            if not _is_always_granted(resource):
                 paths.setdefault(resource, set()).add(verb)
         elif resource != OTHERS:
             verbs.setdefault((group, resource), set()).add(verb)
@@ -34,6 +37,10 @@ def least_rules(targets: Iterable[Target]) -> list[Rule]:
         for (group, used), resources in sorted(joined.items())
     ]
     return rules + [{"nonResourceURLs": [path], "verbs": sorted(used)} for path, used in sorted(paths.items())]
+
+
+def _is_always_granted(path: str) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in _ALWAYS)
 
 
 def least_role(name: str, targets: Iterable[Target]) -> dict[str, Any]:
@@ -64,12 +71,11 @@ def _granted(rules: Iterable[Any]) -> Iterator[Target]:
     for rule in rules:
         if not isinstance(rule, dict):
             continue
-        for verb in _texts(rule, "verbs"):
-            for group in _texts(rule, "apiGroups"):
-                for resource in _texts(rule, "resources"):
-                    yield group, resource, verb
-            for path in _texts(rule, "nonResourceURLs"):
-                yield "", path, verb
+        verbs = _texts(rule, "verbs")
+        for verb, group, resource in product(verbs, _texts(rule, "apiGroups"), _texts(rule, "resources")):
+            yield group, resource, verb
+        for verb, path in product(verbs, _texts(rule, "nonResourceURLs")):
+            yield "", path, verb
 
 
 def _texts(rule: dict[str, Any], name: str) -> list[str]:

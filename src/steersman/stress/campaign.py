@@ -70,6 +70,10 @@ class Result:
     flaky: str = ""
     """Reason why a later run without faults failed."""
     seconds: float = 0.0
+    is_of_plans: bool = False
+    """True if the user has given the plans."""
+    is_interrupted: bool = False
+    """True if the search was ended before its time."""
 
     @property
     def clients(self) -> list[str]:
@@ -80,6 +84,13 @@ class Result:
     def findings(self) -> list[Tried]:
         """Plans that failed more than once."""
         return [each for each in self.tried if each.verdict is Verdict.FAILED]
+
+    @property
+    def is_without_verdict(self) -> bool:
+        """True if the result says nothing about the operator, so that nothing found is no success."""
+        if self.broken or self.is_interrupted or not self.tried:
+            return True
+        return self.is_of_plans and all(each.verdict is Verdict.MISSED for each in self.tried)
 
     @property
     def groups(self) -> list[list[Tried]]:
@@ -112,8 +123,9 @@ class Campaign:
         clients: Sequence[str] = (),
         ignored: Sequence[str] = (),
         report: Callable[[Result], None] = lambda _: None,
+        result: Result | None = None,
     ) -> None:
-        """`clients` names the programs that faults happen to, all if empty."""
+        """`clients` names the programs that faults happen to, all if empty. `result` is filled during the search."""
         self._runners = runners
         self._seconds = seconds
         self._kinds = kinds
@@ -124,29 +136,42 @@ class Campaign:
         self._left: deque[Plan] = deque()
         self._consequences: set[str] = set()
         """Consequences of plans that failed more than once: a further plan with one of them needs no second run."""
-        self.result = Result()
+        self.result = Result() if result is None else result
 
     async def search(self, plans: Sequence[Plan] = ()) -> Result:
         """Run the plans, by default one for each fault at each point, until the time is up."""
-        result = self.result
         self._began = monotonic()
+        self.result.is_of_plans = bool(plans)
+        try:
+            if await self._run_baselines():
+                await self._run_plans(plans or [Plan([each]) for each in self._faults()])
+        finally:
+            self._conclude()
+        return self.result
+
+    async def _run_baselines(self) -> bool:
+        """Make the first runs without faults. Return True if they succeeded."""
         for number in range(BASELINES):
             if not await self._run_baseline(self._runners[0], _SLOW if number % 2 else 0.0):
-                result.broken, result.output = result.baselines[-1].failure, result.baselines[-1].output
-                result.seconds = monotonic() - self._began
-                return result
-        made = plans or [Plan([each]) for each in self._faults()]
-        self._left.extend(made)
-        result.total = len(made)
-        self._report(result)
+                last = self.result.baselines[-1]
+                self.result.broken, self.result.output = last.failure, last.output
+                return False
+        return True
+
+    async def _run_plans(self, plans: Sequence[Plan]) -> None:
+        self._left.extend(plans)
+        self.result.total = len(plans)
+        self._report(self.result)
         async with asyncio.TaskGroup() as group:
             for each in self._runners:
                 group.create_task(self._work(each))
-        for tried in result.tried:
+
+    def _conclude(self) -> None:
+        """Complete the result, also if the search was ended before its time."""
+        for tried in self.result.tried:
             self._reconsider(tried)
-        result.unstable = self._expected.unstable
-        result.seconds = monotonic() - self._began
-        return result
+        self.result.unstable = self._expected.unstable
+        self.result.seconds = monotonic() - self._began
 
     def _faults(self) -> list[PlannedFault]:
         return planned([each.seen for each in self.result.baselines], self._kinds, self._clients)

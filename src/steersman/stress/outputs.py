@@ -11,6 +11,9 @@ from xml.etree import ElementTree
 
 import msgspec
 
+from steersman.machinery.codec.xml_text import xml_text
+from steersman.machinery.go.escaping import escaped
+from steersman.machinery.go.printable import unprintable
 from steersman.net.ascii import lower
 from steersman.stress.campaign import Result, Tried, Verdict
 from steersman.stress.point import Kind
@@ -18,7 +21,6 @@ from steersman.stress.point import Kind
 _MOST_SHOWN: Final = 10
 _LONGEST: Final = 200
 """Characters of a failure in the first line of a plan."""
-_NOT_XML: Final = {number: "\N{REPLACEMENT CHARACTER}" for number in range(32) if chr(number) not in "\t\n\r"}
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -31,12 +33,25 @@ def text_lines(result: Result, files: dict[int, Path]) -> Iterator[str]:
     for number, group in enumerate(result.groups):
         yield from _finding_lines(number, group, files.get(number))
     yield from _summary_lines(result)
+    if reason := reason_without_verdict(result):
+        yield f"no verdict: {reason}"
+
+
+def reason_without_verdict(result: Result) -> str:
+    """Return why nothing found is no success; "" if it is one, or if something was found."""
+    if not result.is_without_verdict:
+        return ""
+    if result.broken:
+        return f"without any fault: {result.broken}"
+    if result.is_interrupted:
+        return "the search was interrupted"
+    if result.tried:
+        return "the given plans were not reached: the operator sends other requests"
     if result.total:
-        return
+        return "the time was up before the first fault, see --time"
     if not result.clients:
-        yield "no requests were seen: does the command use KUBECONFIG, or the programs in KUBEBUILDER_ASSETS?"
-    else:
-        yield f"no point for these faults; the requests came from {', '.join(result.clients)}"
+        return "no requests were seen: does the command use KUBECONFIG, or the programs in KUBEBUILDER_ASSETS?"
+    return f"no point for these faults; the requests came from {', '.join(result.clients)}"
 
 
 def _finding_lines(number: int, group: list[Tried], file: Path | None) -> Iterator[str]:
@@ -79,7 +94,7 @@ def _summary_lines(result: Result) -> Iterator[str]:
         more = f" and {len(result.unstable) - _MOST_SHOWN} more" if len(result.unstable) > _MOST_SHOWN else ""
         yield f"not compared, as it differs without faults: {', '.join(result.unstable[:_MOST_SHOWN])}{more}"
     left = result.total - len(result.tried)
-    rest = f", {left} left when the time was up" if left else ""
+    rest = f", {left} left when {'it was interrupted' if result.is_interrupted else 'the time was up'}" if left else ""
     found = len(result.groups)
     yield f"{found or 'nothing'} found: {len(result.tried)} faults tried in {result.seconds:.0f}s{rest}"
 
@@ -100,6 +115,7 @@ def as_json(result: Result) -> bytes:
     """Return the result as JSON."""
     plain = {
         "broken": result.broken,
+        "withoutVerdict": reason_without_verdict(result),
         "seconds": round(result.seconds, 1),
         "baselines": len(result.baselines),
         "clients": result.clients,
@@ -130,21 +146,22 @@ def _plain(tried: Tried) -> dict[str, Any]:
 def as_junit(result: Result) -> bytes:
     """Return the result as JUnit XML: a test case for each plan, and one for the runs without faults."""
     cases = len(result.tried) + 1
-    failures = len(result.findings) + bool(result.broken)
+    reason = reason_without_verdict(result)
+    failures = len(result.findings) + bool(reason)
     root = ElementTree.Element("testsuites", name="steersman stress", tests=str(cases), failures=str(failures))
     suite = ElementTree.SubElement(root, "testsuite", name="steersman stress", tests=str(cases), failures=str(failures))
     first = ElementTree.SubElement(suite, "testcase", classname="baseline", name="without faults")
-    if result.broken:
-        failure = ElementTree.SubElement(first, "failure", message=_xml(result.broken))
-        failure.text = _xml(result.output)
+    if reason:
+        failure = ElementTree.SubElement(first, "failure", message=xml_text(reason))
+        failure.text = xml_text(result.output)
     for each in result.tried:
         kind = each.plan.faults[0].kind
-        case = ElementTree.SubElement(suite, "testcase", classname=kind, name=_xml(str(each.plan)))
+        case = ElementTree.SubElement(suite, "testcase", classname=kind, name=xml_text(str(each.plan)))
         case.set("time", f"{each.run.seconds:.3f}")
         if each.verdict is Verdict.FAILED:
-            failure = ElementTree.SubElement(case, "failure", message=_xml(each.run.failure))
+            failure = ElementTree.SubElement(case, "failure", message=xml_text(each.run.failure))
             lines = [*map(str, each.run.differences), each.run.output, each.plan.encoded().decode()]
-            failure.text = _xml("\n".join(filter(None, lines)))
+            failure.text = xml_text("\n".join(filter(None, lines)))
         elif each.verdict is Verdict.MISSED:
             ElementTree.SubElement(case, "skipped", message="the point was not reached")
     ElementTree.indent(root)
@@ -152,19 +169,17 @@ def as_junit(result: Result) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
 
 
-def _xml(text: str) -> str:
-    return text.translate(_NOT_XML)
-
-
-def write_plans(result: Result, folder: Path) -> dict[int, Path]:
-    """Write the smallest plan of each finding into a folder, and return the files by number. Raises OSError."""
-    files: dict[int, Path] = {}
+def write_plans(result: Result, folder: Path, files: dict[int, Path]) -> None:
+    """Write the smallest plan of each finding into a folder, and add the files by number to `files`. Raises OSError."""
     for number, group in enumerate(result.groups):
         folder.mkdir(parents=True, exist_ok=True)
         smallest = min(group, key=lambda each: (len(each.plan.faults), -each.failed))
         name = _NOT_IN_NAMES.sub("-", lower(str(smallest.plan)))[:80].strip("-")
         path = folder / f"{number + 1}-{name}.yaml"
-        why, _, _ = smallest.run.failure.partition("\n")
-        path.write_bytes(f"# {why[:_LONGEST]}\n".encode() + smallest.plan.encoded())
+        why = escaped(smallest.run.failure[:_LONGEST], unprintable(), _escape)
+        path.write_bytes(f"# {why}\n".encode() + smallest.plan.encoded())
         files[number] = path
-    return files
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""Programs of a run: the operator and the test, each in a process group of its own."""
+"""Programs of a run: the operator and the test, each in a session of its own."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_MOST_OUTPUT: Final = 4 << 10
-"""Bytes of the end of a program's output that are shown."""
+from steersman.stress.output_files import last_bytes
+from steersman.stress.process_family import kill_family
 
 
 class Program:
@@ -25,16 +25,19 @@ class Program:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start the program. Raises OSError."""
+        """Start the program. Raises OSError, which names the program."""
         with self._output.open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._arguments,
-                env=self._environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._arguments,
+                    env=self._environment,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise OSError(f"{self._arguments[0]}: {error.strerror or error}") from error
 
     @property
     def exit_code(self) -> int | None:
@@ -48,13 +51,12 @@ class Program:
         return await self._process.wait()
 
     def kill(self) -> None:
-        """Kill the program and all processes of its group. Does nothing if they have ended."""
+        """Kill the program and all processes that it has begun. Does nothing if they have ended."""
         if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            kill_family(self._process.pid)
 
     async def end(self, patience: float) -> None:
-        """Ask the program to end, and kill it after `patience` seconds, and what its group has left in any case."""
+        """Ask the program to end, and kill it after `patience` seconds, and what it has left behind in any case."""
         if self._process is None:
             return
         with suppress(ProcessLookupError):
@@ -67,12 +69,7 @@ class Program:
 
     def last_output(self) -> str:
         """Return the end of the output."""
-        try:
-            with self._output.open("rb") as file:
-                file.seek(max(0, self._output.stat().st_size - _MOST_OUTPUT))
-                return file.read(_MOST_OUTPUT).decode(errors="replace").strip(" \r\n")
-        except FileNotFoundError:
-            return ""
+        return last_bytes(self._output).decode(errors="replace").strip(" \r\n")
 
 
 class Operator:
@@ -105,6 +102,13 @@ class Operator:
     def gives_up(self) -> bool:
         """True if the operator has ended so often by itself that it is not started again."""
         return len(self.exit_codes) > _MOST_EXITS
+
+    @property
+    def why_given_up(self) -> str:
+        """Reason why the operator is not started again; "" if it is."""
+        if not self.gives_up:
+            return ""
+        return f"the operator ended {len(self.exit_codes)} times, at last with exit code {self.exit_codes[-1]}"
 
     async def _supervise(self) -> None:
         while True:

@@ -21,6 +21,7 @@ from steersman.machinery.values.times import monotonic
 from steersman.storage.memory import Snapshot
 from steersman.stress.drop_in import FOLDER, Task, is_of_clients, read_hits, read_points, write_task
 from steersman.stress.masking import Masker
+from steersman.stress.output_files import OutputFiles
 from steersman.stress.point import PlannedFault
 from steersman.stress.processes import Operator, Program
 from steersman.stress.state import LEADER, Difference, Expectation, State, changed, state_of
@@ -244,8 +245,6 @@ class OperatorRunner:
         stand, settings = self._stand, self._settings
         await stand.reset()
         outputs = [stand.folder / "operator.log", stand.folder / "test.log"]
-        for each in outputs:
-            each.unlink(missing_ok=True)
         operator = Operator(settings.operator, stand.variables(OPERATOR), outputs[0])
         test = Program(settings.test, stand.variables(TEST), outputs[1])
 
@@ -266,13 +265,14 @@ class OperatorRunner:
         stand.environment.fault_set.interceptor = tap
         run = Run()
         try:
-            await operator.start()
-            if not await _ready(operator, tap):
-                run.problem = "the operator sends no requests"
-                run.output = operator.last_output()
-                return run
-            await test.start()
-            await self._follow(run, operator, test, tap, expected, is_patient=is_patient)
+            async with OutputFiles(outputs):
+                await operator.start()
+                if not await _ready(operator, tap):
+                    run.problem = operator.why_given_up or "the operator sends no requests"
+                    run.output = operator.last_output()
+                    return run
+                await test.start()
+                await self._follow(run, operator, test, tap, expected, is_patient=is_patient)
         finally:
             stand.environment.fault_set.interceptor = None
             await test.end(0.0)
@@ -299,9 +299,7 @@ class OperatorRunner:
             now = monotonic()
             rest.look(now)
             if operator.gives_up:
-                run.problem = (
-                    f"the operator ended {len(operator.exit_codes)} times, at last with {operator.exit_codes[-1]}"
-                )
+                run.problem = operator.why_given_up
                 run.output = operator.last_output()
                 return
             is_at_rest = now - rest.since >= self._settings.settle
@@ -352,13 +350,15 @@ class CommandRunner:
         home = self._assets.parent.parent
         places = {"KUBEBUILDER_ASSETS": self._assets, "JENVTEST_DIR": home, "KUBE_API_TEST_DIR": home, FOLDER: folder}
         variables = {**stand.variables(TEST), **{key: str(value) for key, value in places.items()}}
-        command = Program(settings.command, variables, folder / "output.log")
+        output = folder / "output.log"
+        command = Program(settings.command, variables, output)
         limit = _limit(settings, self._longest)
         run = Run()
         try:
-            await command.start()
-            run.exit_code = await _exit_code(command, limit)
-            run.output = command.last_output()
+            async with OutputFiles([output]):
+                await command.start()
+                run.exit_code = await _exit_code(command, limit)
+                run.output = command.last_output()
         finally:
             stand.environment.fault_set.interceptor = None
             await command.end(_GRACE)

@@ -7,7 +7,13 @@ import pytest
 import yaml
 from hypothesis import given
 
-from steersman.testing.strategies import InvalidDefinition, UnknownKind, Unsatisfiable, custom_resources
+from steersman.testing.strategies import (
+    InvalidDefinition,
+    UnknownKind,
+    Unsatisfiable,
+    custom_resources,
+    nearly_valid,
+)
 from steersman.testing.strategies.judges import CustomJudge
 from steersman.testing.strategies.sources import custom_source
 from tests.testing.strategies.widgets import DEFINITION, SCHEMA, definition
@@ -74,6 +80,58 @@ def test_a_definition_without_valid_objects_is_named() -> None:
     with pytest.raises(Unsatisfiable) as caught:
         drawn(schema)
     assert "spec.a" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "string", "pattern": "^a$", "minLength": 5}, "spec.a: no value is found within bounds"),
+        (
+            {
+                "type": "array",
+                "items": {"enum": ["b"], "type": "string"},
+                "minItems": 3,
+                "x-kubernetes-list-type": "set",
+            },
+            "spec.a: no value is found within bounds",
+        ),
+        ({"type": "integer", "minimum": 5, "maximum": 1}, "spec.a: no number is between minimum 5 and maximum 1"),
+        ({"type": "number", "minimum": 1, "maximum": 1, "exclusiveMinimum": True}, "spec.a: no number is between"),
+        (
+            {"type": "number", "maximum": 5e-324, "minimum": 0, "exclusiveMinimum": True, "exclusiveMaximum": True},
+            "spec.a",
+        ),
+        (
+            {"type": "array", "items": {"type": "string"}, "minItems": 10**9},
+            "spec.a: it needs at least 1000000000 items",
+        ),
+        (
+            {"type": "object", "required": [f"p{n}" for n in range(2000)]}
+            | {"properties": {f"p{n}": {"type": "string"} for n in range(2000)}},
+            "it needs at least 2001 values",
+        ),
+        ({"type": "number", "multipleOf": 0}, "spec.a"),
+    ],
+)
+@pytest.mark.parametrize("strategy", [custom_resources, nearly_valid])
+def test_a_field_without_values_is_named_soon(schema: dict[str, Any], why: str, strategy: Any) -> None:
+    with pytest.raises(Unsatisfiable) as caught:
+        strategy(definition({"type": "object", "required": ["a"], "properties": {"a": schema}}))
+    assert why in str(caught.value)
+
+
+def test_tiny_numbers_are_drawn() -> None:
+    number = {"type": "number", "minimum": 0, "maximum": 1e-310}
+    found = drawn({"type": "object", "required": ["a"], "properties": {"a": number}})
+    assert all(0 <= obj["spec"]["a"] <= 1e-310 for obj in found)
+
+
+def test_a_schema_of_more_levels_than_a_server_reads_is_refused() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(3000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    with pytest.raises(InvalidDefinition, match="its schema has more levels than a server reads"):
+        custom_resources(definition(schema))
 
 
 @pytest.mark.parametrize("depth", [100])

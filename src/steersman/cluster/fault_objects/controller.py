@@ -14,7 +14,7 @@ from steersman.cluster.fault_objects.definition import FAULTS, FaultObject, Faul
 from steersman.cluster.fault_objects.served_resources import messages_about, named_resources, served_names
 from steersman.cluster.late_controller import LateController
 from steersman.controllers.controller import ControllerDependencies
-from steersman.faults.fault import Fault, InvalidFault, spec_of
+from steersman.faults.fault import Fault, InvalidFault, TooManyFaults, spec_of
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values.conditions import with_condition
@@ -50,6 +50,8 @@ class FaultController(LateController[str]):
         """Resources that each active fault names."""
         self._warnings: dict[str, str] = {}
         """Messages about faults that name resources that are not served."""
+        self._waiting: dict[str, None] = {}
+        """Faults for which there are too many others, the one first that has waited longest."""
         self._objects = self.follow(FAULTS)
         self._objects.on_change(self._changed)
         faults.on_injection = self._hit
@@ -72,9 +74,10 @@ class FaultController(LateController[str]):
             return
         obj = self._objects.get("", key)
         if obj is None or obj.metadata.deletion_timestamp:
-            for known in (self._applied, self._named, self._warnings):
+            for known in (self._applied, self._named, self._warnings, self._waiting):
                 known.pop(key, None)
             self._faults.remove(key)
+            self._try_next()
             return
         before = _status_of(obj)
         uid, generation = obj.metadata.uid, obj.metadata.generation
@@ -86,6 +89,8 @@ class FaultController(LateController[str]):
             self._applied[key] = uid, generation, fault
         if fault is None and not error:
             return
+        if fault is not None and fault.is_over:
+            self._try_next()
         status = _status(before, generation, fault, error or self._warnings.get(key, ""))
         if status != before:
             with ignoring(is_not_found):
@@ -94,13 +99,15 @@ class FaultController(LateController[str]):
     def _begin(self, obj: FaultObject, before: FaultStatus) -> tuple[Fault | None, str]:
         """Add the fault of an object. Return it, or why it is invalid. Its counts go on if its spec is the same."""
         name = obj.metadata.name
-        self._named.pop(name, None)
-        self._warnings.pop(name, None)
+        for known in (self._named, self._warnings, self._waiting):
+            known.pop(name, None)
         try:
             spec = spec_of(obj.spec)
             fault = self._faults.add(name, spec)
         except InvalidFault as error:
             self._faults.remove(name)
+            if isinstance(error, TooManyFaults):
+                self._waiting[name] = None
             return None, str(error)[:_MOST_MESSAGE]
         if named := named_resources(spec.match.resources):
             self._named[name] = named
@@ -109,6 +116,13 @@ class FaultController(LateController[str]):
             fault.matched, fault.injected = before.matched, before.injected
         fault.on_end(lambda: self.queue.add(name))
         return fault, ""
+
+    def _try_next(self) -> None:
+        """Try the fault again that has waited longest, as there are fewer others now."""
+        waiting = next(iter(self._waiting), None)
+        if waiting is not None:
+            self._applied.pop(waiting, None)
+            self.queue.add(waiting)
 
     async def _check_resources(self) -> None:
         """Look for faults that name resources that are not served. Raises StatusError, Unreachable."""

@@ -7,11 +7,11 @@ from typing import Any, Final
 from .constraints import Constraints
 from .errors import Unsatisfiable
 from .pattern_texts import LONGEST
-from .scalars import strings
+from .scalars import number_problem, strings
 
 MOST_ITEMS: Final = 1000
 """The most items that a list may need."""
-MOST_VALUES: Final = 20_000
+MOST_VALUES: Final = 1_100
 """The most values, at all levels, that an object may need."""
 
 
@@ -46,6 +46,8 @@ class Feasibility:
                 return self._array(constraints)
             case ("string",):
                 return _string(constraints), 1
+            case ("number",) | ("integer",):
+                return number_problem(constraints), 1
         return "", 1
 
     def _object(self, constraints: Constraints) -> tuple[str, int]:

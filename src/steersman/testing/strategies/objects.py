@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import HealthCheck, Phase, Verbosity, given, reject, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.errors import Unsatisfiable as NothingFound
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -28,6 +29,8 @@ Body = dict[str, Any]
 
 _PATIENCE: Final = 6
 """Objects of which one has to be valid."""
+_ATTEMPTS: Final = 40
+"""Attempts of which one has to make a value."""
 _NEVER_DRAWN: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
@@ -93,22 +96,63 @@ class Objects:
 
     def check_that_some_are_valid(self) -> None:
         """Draw until an object is valid. Raises Unsatisfiable if none is, with the error of the last one."""
-        found: list[Body] = []
-
-        @settings(max_examples=1, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck))
-        @given(self.strategy)
-        def take(obj: Body) -> None:
-            found.append(obj)
-
         self._repair.patience = _PATIENCE
-        with suppress(NothingFound, Unsatisfiable):
-            take()
+        is_found = _makes_some(self.strategy)
         self._repair.patience = None
-        if not found:
-            raise Unsatisfiable(f"{self.source.kind}: no object is valid; the last one: {self._repair.last_error}")
+        if not is_found:
+            last = self._repair.last_error
+            reason = f"no object is valid; the last one: {last}" if last else self._undrawable()
+            raise Unsatisfiable(f"{self.source.kind}: {reason}")
+
+    def _undrawable(self) -> str:
+        """Return the innermost required field for which no value is found."""
+        steps: list[str] = []
+        constraints: Constraints | None = self._root
+        names_below = [each for each in self._root.node.properties if each not in self._skipped]
+        while constraints is not None:
+            for name in names_below:
+                member = constraints.member(name)
+                if member is not None and not self._has_values(member, len(steps) + 1):
+                    steps.append(name)
+                    constraints, names_below = member, list(member.required)
+                    break
+            else:
+                break
+        return f"{'.'.join(steps)}: no value is found within bounds" if steps else "no object is found within bounds"
+
+    def _has_values(self, constraints: Constraints, depth: int) -> bool:
+        return not self._problem(constraints) and _makes_some(self._values.shape(constraints, depth).nested)
 
     def _problem(self, constraints: Constraints) -> str:
         return self._values.feasibility.problem(constraints)
+
+
+def _makes_some(strategy: SearchStrategy[Any]) -> bool:
+    """Return True if a strategy makes a value soon."""
+    attempts, found = 0, []
+
+    @st.composite
+    def limited(draw: DrawFn) -> Any:
+        nonlocal attempts
+        attempts += 1
+        if attempts > _ATTEMPTS:
+            raise Unsatisfiable("too many attempts")
+        return draw(strategy)
+
+    @settings(
+        max_examples=1,
+        phases=[Phase.generate],
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    @given(limited())
+    def take(value: Any) -> None:
+        found.append(value)
+
+    with suppress(NothingFound, Unsatisfiable, Flaky):  # flaky, as the last attempt draws nothing
+        take()
+    return bool(found)
 
 
 _NOT_ALWAYS: Final = st.booleans()

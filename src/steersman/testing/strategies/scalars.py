@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -90,16 +91,22 @@ def numbers(constraints: Constraints) -> SearchStrategy[int | float]:
         return st.integers(first, max(first, last)).map(lambda number: number * factor)
     excludes_low = low is not None and _excludes(constraints, "exclusive_minimum", low)
     excludes_high = high is not None and _excludes(constraints, "exclusive_maximum", high)
+    is_tiny = max(abs(least), abs(most)) < sys.float_info.min
     fractions = st.floats(
-        least,
-        most,
-        allow_nan=False,
-        exclude_min=excludes_low,
-        exclude_max=excludes_high,
-        allow_subnormal=False,
+        least, most, allow_nan=False, exclude_min=excludes_low, exclude_max=excludes_high, allow_subnormal=is_tiny
     )
     first, last = math.ceil(least) + excludes_low, math.floor(most) - excludes_high
     return st.one_of(st.integers(first, last), fractions) if first <= last else fractions
+
+
+def number_problem(constraints: Constraints) -> str:
+    """Return the reason why no number is within the limits of the schema, "" if there may be one."""
+    low, high = _limits(constraints)
+    if low is None or high is None:
+        return ""
+    least = math.nextafter(low, math.inf) if _excludes(constraints, "exclusive_minimum", low) else low
+    most = math.nextafter(high, -math.inf) if _excludes(constraints, "exclusive_maximum", high) else high
+    return f"no number is between minimum {low:g} and maximum {high:g}" if least > most else ""
 
 
 def _limits(constraints: Constraints) -> tuple[float | None, float | None]:

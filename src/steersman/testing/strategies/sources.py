@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from steersman.apiextensions.declared import DeclaredVersion
+from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.schema import Structural, UnsupportedSchemaError, compile_schema
 from steersman.testing.definitions import read
 
@@ -43,10 +44,12 @@ def custom_source(definition: Mapping[str, Any] | str | Path, kind: str = "", ve
         if each.get("name") == version or (not version and each.get("storage")):
             schema = (each.get("schema") or {}).get("openAPIV3Schema")
             try:
+                if _is_too_deep(schema):
+                    raise InvalidDefinition(f"{name}: its schema has more levels than a server reads")
                 structural = compile_schema(schema)
             except UnsupportedSchemaError as error:
                 raise InvalidDefinition(f"{name}: {error}") from None
-            except (AttributeError, TypeError, ValueError) as error:
+            except (AttributeError, TypeError, ValueError, OverflowError) as error:
                 raise InvalidDefinition(f"{name}: its schema is malformed: {error}") from None
             return CustomSource(
                 f"{spec.get('group', '')}/{each['name']}",
@@ -58,6 +61,13 @@ def custom_source(definition: Mapping[str, Any] | str | Path, kind: str = "", ve
             )
     known = ", ".join(str(each.get("name")) for each in versions)
     raise UnknownKind(f"{name} has no version {version or 'for storage'}; it has {known or 'none'}")
+
+
+def _is_too_deep(schema: Any) -> bool:
+    try:
+        return is_too_deep(msgspec.json.encode(schema))
+    except RecursionError:
+        return True
 
 
 def _declared(version: Mapping[str, Any]) -> DeclaredVersion:
