@@ -172,7 +172,7 @@ def _files(path: Path) -> Iterator[_File]:
 
 
 def _files_of_folder(path: Path) -> Iterator[_File]:
-    seen = 0
+    seen, root = 0, path.resolve()
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted(names):
@@ -182,6 +182,8 @@ def _files_of_folder(path: Path) -> Iterator[_File]:
             file = Path(folder) / name
             if not _is_of_objects(name) or not file.is_file():
                 continue
+            if file.is_symlink() and not file.resolve().is_relative_to(root):
+                raise DumpError(f"{file}: a link that leads out of the folder of the dump")
             with file.open("rb") as raw:
                 if name.endswith(".gz"):
                     yield _File(str(file), Unpacked(file, raw), is_alone=False)

@@ -150,7 +150,7 @@ class BoundedSet(set[K], Generic[K]):
         self._old.discard(member)
         self.add(member)
 
-    def discard(self, member: K) -> None:
+    def discard(self, member: object) -> None:
         """Remove a member from both generations."""
         super().discard(member)
         self._old.discard(member)
