@@ -22,6 +22,7 @@ from steersman.client.resources import (
     NAMESPACES,
     NODES,
     PODS,
+    REPLICA_SETS,
     SERVICES,
 )
 from steersman.cluster.cluster import Cluster
@@ -207,6 +208,9 @@ async def test_an_interrupted_opening_is_not_taken_for_a_cluster(tmp_path: Path)
             "Pod default/bad: Expected `object",
         ),
         ({"status": {"containerStatuses": 3}}, "Pod default/bad: Expected `array"),
+        ({"metadata": {"name": "a" * 1025, "namespace": "default"}}, "not a name"),
+        ({"metadata": {"name": "a", "namespace": "a" * 64}}, "not a name"),
+        ({"metadata": {"name": "a"}, "spec": {"priority": 10**400}}, "Pod default/a: the number is too large"),
     ],
 )
 def test_bad_objects_are_named(change: dict[str, Any], problem: str) -> None:
@@ -216,11 +220,20 @@ def test_bad_objects_are_named(change: dict[str, Any], problem: str) -> None:
 
 
 @pytest.mark.slow
-async def test_an_object_that_cannot_be_stored_is_named(tmp_path: Path) -> None:
-    dump = real.written(tmp_path, {**real.replica_set(), "spec": {"template": {"spec": 3}}})
-    with pytest.raises(ConfigurationError, match="ReplicaSet default/web"):
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"spec": {"template": {"spec": 3}}}, "ReplicaSet default/web"),
+        ({"spec": {"template": {"metadata": {"annotations": {"a": "b" * (3 << 20)}}}}}, "an object may have 3145728"),
+    ],
+)
+async def test_an_object_that_cannot_be_stored_is_named(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    dump = real.written(tmp_path, {**real.replica_set(), **change})
+    with pytest.raises(ConfigurationError, match=problem):
         async with opened(dump, tmp_path / "data"):
             pass
+    async with opened(real.written(tmp_path, real.replica_set()), tmp_path / "data") as client:
+        assert await client.get(REPLICA_SETS, "web", "default")
 
 
 @pytest.mark.slow
