@@ -36,6 +36,9 @@ from tests.cluster.opening.clusters import imported, opened
 from tests.controllers.waiting import eventually
 
 MEMBER = Path(__file__).parents[2] / "storage" / "etcd" / "member.db.gz"
+IP_ADDRESSES: APIResource[dict[str, Any]] = APIResource(
+    "networking.k8s.io", "v1", "ipaddresses", "IPAddress", dict, namespaced=False
+)
 GADGETS: APIResource[dict[str, Any]] = APIResource("example.com", "v1", "gadgets", "Gadget", dict)
 
 
@@ -161,6 +164,25 @@ def _comparable(file: Path) -> dict[Any, Any]:
                 condition.pop("lastHeartbeatTime")
         found[each["kind"], metadata.get("namespace"), metadata["name"]] = each
     return found
+
+
+async def test_services_of_a_dump_without_ip_addresses_have_theirs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    services = [real.service(), real.service()]
+    for number, each in enumerate(services):
+        each["metadata"]["name"], ip = f"web-{number}", f"10.0.0.{20 + number}"
+        each["spec"] |= {"clusterIP": ip, "clusterIPs": [ip]}
+    async with opened(real.written(tmp_path, *services), tmp_path / "data") as client:
+        found = {
+            each["metadata"]["name"]: each["spec"]["parentRef"] for each in (await client.list(IP_ADDRESSES)).items
+        }
+        assert found["10.0.0.21"] == {"resource": "services", "namespace": "default", "name": "web-1"}
+        for each in (await client.list(SERVICES)).items:
+            assert each.spec.cluster_ip in found
+        assert not [each for each in (await client.list(EVENTS)).items if each.involved_object.kind == "Service"]
+    assert "were made for its Services: 2" in caplog.text
+    assert "is not allocated" not in caplog.text
 
 
 @pytest.mark.slow

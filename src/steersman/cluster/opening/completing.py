@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import msgspec
 
+from steersman.cluster.opening.addresses import missing_addresses
 from steersman.cluster.opening.items import Item, Key, made
 from steersman.dumps.errors import DumpError
 from steersman.dumps.importing import METRICS
@@ -116,6 +117,9 @@ def complete(objects: Iterable[DumpObject], namespaced: Mapping[tuple[str, str],
     _drop_api_services(done)
     _add_namespaces(done)
     _add_nodes(done)
+    if ("networking.k8s.io", "IPAddress") in namespaced and (missing := missing_addresses(done.items)):
+        done.items += missing
+        done.notes.append(f"IPAddresses that the dump lacks were made for its Services: {len(missing)}")
     _forget_missing_owners(done, namespaced)
     for each in done.of_kind("", "Node"):
         _parts(each)
