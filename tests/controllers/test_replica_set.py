@@ -13,11 +13,14 @@ from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.events import EVENTS
-from steersman.client.informer import Informer
+from steersman.client.informer import Informer, Key
 from steersman.client.resources import PODS, REPLICA_SETS
 from steersman.controllers import replica_set
+from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.replica_set import ReplicaSetController
 from steersman.controllers.workloads.pod_control import PodControl
+from steersman.machinery.selectors.labels import Selector
+from steersman.testing import Environment
 from tests.controllers.kubelet import LABELS, end_pods, pods_of, run_pods, template
 from tests.controllers.waiting import Run, eventually
 
@@ -198,3 +201,66 @@ async def test_nothing_is_made_for_a_set_that_is_being_deleted(run: Run) -> None
     await client.delete(PODS, pod.metadata.name, "default")
     await eventually(lambda: _member_equals(status(client), "replicas", 0))
     assert await pods_of(client) == []
+
+
+class HeldController(ReplicaSetController):
+    """Controller that waits for `goes_on` between the check of its expectations and its writes, and before its second
+    reconciliation.
+    """
+
+    def __init__(self, dependencies: ControllerDependencies) -> None:
+        super().__init__(dependencies)
+        HELD.append(self)
+        self.waits = asyncio.Event()
+        self.goes_on = asyncio.Event()
+        self._reconciliations = 0
+
+    async def _hold(self) -> None:
+        self.waits.set()
+        await self.goes_on.wait()
+        self.goes_on.clear()
+
+    async def sync(self, key: Key) -> None:
+        self._reconciliations += 1
+        if self._reconciliations == 2:
+            await self._hold()
+        await super().sync(key)
+
+    async def compile_selector(self, owner: ReplicaSet) -> Selector:
+        if self._reconciliations == 1:
+            await self._hold()
+        return await super().compile_selector(owner)
+
+    def cached(self, resource: APIResource[Any]) -> int:
+        """Return the number of objects in the informer of a resource."""
+        return len(self.informers.for_resource(resource))
+
+
+HELD: list[HeldController] = []
+
+
+async def test_pods_made_while_the_set_is_gone_are_not_waited_for_once_a_snapshot_brings_it_back(
+    run: Run, shared_environment: Environment
+) -> None:
+    HELD.clear()
+    client = await run(HeldController)
+    await make(client, 2)
+    (controller,) = HELD
+    await controller.waits.wait()
+    snapshot = shared_environment.snapshot()
+
+    async def cached(resource: APIResource[Any], count: int) -> None:
+        async def is_cached() -> bool:
+            return controller.cached(resource) == count
+
+        await eventually(is_cached)
+
+    await client.delete(REPLICA_SETS, "rs", "default")
+    await cached(REPLICA_SETS, 0)
+    controller.goes_on.set()
+    await cached(PODS, 2)
+    await shared_environment.restore(snapshot)
+    await cached(REPLICA_SETS, 1)
+    await cached(PODS, 0)
+    controller.goes_on.set()
+    await cached(PODS, 2)

@@ -116,7 +116,16 @@ def test_a_malformed_object_among_other_files_is_named(tmp_path: Path) -> None:
         read_dump(tmp_path)
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_unpack_a_little_into_much_at_once_are_refused(tmp_path: Path, method: int) -> None:
+    file = tmp_path / "bundle.zip"
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("a.json", config_map("a"))
+    with pytest.raises(DumpError, match=r"a\.json: only deflated members"):
+        read_dump(file)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_damaged_zip_archives_are_refused_wherever_the_damage_is(tmp_path: Path, method: int) -> None:
     out, file = io.BytesIO(), tmp_path / "bundle.zip"
     with zipfile.ZipFile(out, "w", method) as archive:
@@ -139,3 +148,18 @@ def test_members_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         file.write_bytes(packed(kind))
         with pytest.raises(DumpError, match="more than 2 members"):
             read_dump(file)
+
+
+def test_links_may_lead_to_files_of_the_same_folder_alone(tmp_path: Path) -> None:
+    folder, other = tmp_path / "dump", tmp_path / "other.json"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(config_map("a"))
+    (folder / "a.json").symlink_to("a.txt")
+    (folder / "gone.json").symlink_to("nowhere")
+    (folder / "loop.json").symlink_to("loop.json")
+    (folder / "again").symlink_to(folder)
+    assert [each.name for each in read_dump(folder).objects] == ["a"]
+    other.write_bytes(config_map("b"))
+    (folder / "b.json").symlink_to(other)
+    with pytest.raises(DumpError, match=r"b\.json: a link that leads out"):
+        read_dump(folder)

@@ -36,13 +36,15 @@ async def test_lists_documents_and_folders_are_read(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         (BOMB, "aliasing"),
-        ('{"kind":"List","items":' + "[" * 10_000, "max depth"),
+        ('{"kind":"List","items":' + "[" * 100_000, "max depth"),
+        ('{"kind":"List","items":[{"kind":"A","apiVersion":"v1","a":' + "[" * 500 + "]" * 500 + "}]}", "max depth"),
+        ('{"kind":"A","apiVersion":"v1","a":' + "[" * 500 + "]" * 500 + "}", "max depth"),
         ("a: [", "line"),
         ('{"kind": 3}', "Expected `str`"),
         ("just text", "Expected `object`"),
         ("", "no objects"),
     ],
-    ids=["bomb", "deep", "syntax", "type", "text", "empty"],
+    ids=["bomb", "deep", "deep item", "deep object", "syntax", "type", "text", "empty"],
 )
 def test_bad_dumps_get_one_line(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "dump"

@@ -13,7 +13,7 @@ import pytest
 from steersman.api.core.v1 import ConfigMap
 from steersman.machinery.codec.serializer import deep_copy, encode, encode_sorted, to_plain
 from steersman.machinery.errors.field import go_json
-from steersman.machinery.sorted_maps import presorted, with_sorted_maps
+from steersman.machinery.sorted_maps import presorted, presorted_json, with_sorted_maps
 from steersman.testing import Environment
 
 ORDERS: dict[str, Callable[[list[str]], list[str]]] = {
@@ -79,6 +79,19 @@ def test_maps_are_sorted_wherever_they_are() -> None:
 def test_the_loop_takes_values_as_they_are() -> None:
     large = {f"{number}": number for number in reversed(range(1000))}
     assert presorted(large) is large
+
+
+def test_only_json_of_many_members_is_visited_in_a_thread() -> None:
+    def prepared(members: int) -> dict[str, dict[str, int]]:
+        value = {"found": {f"{number:03d}": number for number in reversed(range(members))}}
+        thread = threading.Thread(target=presorted_json, args=(value,))
+        thread.start()
+        thread.join()
+        return value
+
+    few, many = prepared(500), prepared(1000)
+    assert list(few["found"]) == sorted(few["found"], reverse=True)
+    assert list(many["found"]) == sorted(many["found"])
 
 
 async def test_an_object_of_many_keys_is_taken_in_whatever_order_they_are() -> None:

@@ -89,3 +89,14 @@ def test_a_set_keeps_what_is_asked_for() -> None:
             assert known.has("mine")
         assert known.count <= 100
     assert not known.has("flood 1")
+
+
+def test_a_set_loses_what_is_discarded_in_either_generation() -> None:
+    known: BoundedSet[int] = BoundedSet(100)
+    for number in range(60):
+        known.keep(number)
+    for number in (1, 59):
+        assert known.has(number)
+        known.discard(number)
+        assert not known.has(number)
+    assert known.count == 58

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,10 +84,10 @@ async def write_import(client: Client, output: Path, *, secrets: bool, fields: S
     """
     from steersman.dumps.importing import import_cluster
 
-    draft = output.with_name(f".{output.name}.{os.getpid()}")
+    descriptor, draft = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
     try:
         with ExitStack() as files:
-            raw = files.enter_context(os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"))
+            raw = files.enter_context(os.fdopen(descriptor, "wb"))
             packed = output.suffix == ".gz"
             file = files.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if packed else raw
             done = await import_cluster(client, file.write, secrets=secrets, fields=fields)
@@ -97,4 +98,5 @@ async def write_import(client: Client, output: Path, *, secrets: bool, fields: S
         os.replace(draft, output)
         return done
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(draft)

@@ -192,17 +192,15 @@ def _load(path: Path, found: _File) -> Load:
 
 def _devices(path: Path, found: _File) -> DeviceSets:
     """Return the configured devices. Raises ConfigurationError."""
+    if found.devices:
+        from steersman.cluster.device_configuration import fault_in
+
+        if fault := fault_in(found.devices):
+            raise ConfigurationError(f"{path}: {fault}")
     try:
-        sets = DeviceSets(found.devices)
+        return DeviceSets(found.devices)
     except SelectorError as error:
         raise ConfigurationError(f"{path}: devices: {error}") from None
-    if found.devices:
-        from steersman.cluster.device_configuration import fault_of
-
-        for at, each in enumerate(found.devices):
-            if fault := fault_of(each):
-                raise ConfigurationError(f"{path}: devices[{at}]: {fault}")
-    return sets
 
 
 def _is_object(document: Any) -> bool:

@@ -98,6 +98,12 @@ class Monitors:
         """Return the followed resource of a kind, None if it is not followed."""
         return self._kinds.get((group, kind))
 
+    def has(self, resource: APIResource[PartialObjectMetadata], namespace: str, name: str, uid: str) -> bool:
+        """Return True if a monitor has the object."""
+        monitor = self._monitors.get(resource)
+        found = None if monitor is None else monitor.get(namespace, name)
+        return found is not None and found.metadata.uid == uid
+
     def followed(self) -> Collection[tuple[APIResource[PartialObjectMetadata], Informer[Any]]]:
         """Return the followed resources with their informers."""
         return self._monitors.items()

@@ -108,7 +108,7 @@ class ReplicasController(Controller[Key], Generic[R]):
 
     def _set_changed(self, old: R | None, new: R | None) -> None:
         key = key_of(new_or_old(old, new))
-        if new is None:
+        if old is None or new is None:
             self._expected.forget(key)
         self.queue.add(key)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import re
 import struct
 import zipfile
@@ -32,7 +31,6 @@ _LENGTH: Final = re.compile(rb"[0-9]{1,6}")
 _DAMAGED: Final = (
     zipfile.BadZipFile,
     zlib.error,
-    lzma.LZMAError,
     NotImplementedError,
     RuntimeError,
     EOFError,
@@ -40,6 +38,8 @@ _DAMAGED: Final = (
     struct.error,
 )
 """Errors of the standard library for a damaged zip archive, or one that it cannot read."""
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Methods of compression that can be unpacked in pieces: `zipfile` unpacks 4 KiB of bzip2 to some GiB in one call."""
 _GZIP_WINDOW: Final = 31
 """zlib's number for data with gzip's header."""
 
@@ -200,6 +200,8 @@ def zip_members(path: Path) -> Iterator[Member]:
                 left -= each.file_size
                 if left < 0:
                     raise DumpError(f"{path}: unpacks to more than {MOST_UNPACKED >> 30} GiB")
+                if each.compress_type not in _METHODS:
+                    raise DumpError(f"{path}: {each.filename}: only deflated members of zip archives are read")
                 if not each.is_dir():
                     with archive.open(each) as content:
                         yield Member(each.filename, each.file_size, _ZipPart(path, content))

@@ -172,7 +172,7 @@ def _files(path: Path) -> Iterator[_File]:
 
 
 def _files_of_folder(path: Path) -> Iterator[_File]:
-    seen = 0
+    seen, root = 0, path.resolve()
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted(names):
@@ -182,6 +182,8 @@ def _files_of_folder(path: Path) -> Iterator[_File]:
             file = Path(folder) / name
             if not _is_of_objects(name) or not file.is_file():
                 continue
+            if file.is_symlink() and not file.resolve().is_relative_to(root):
+                raise DumpError(f"{file}: a link that leads out of the folder of the dump")
             with file.open("rb") as raw:
                 if name.endswith(".gz"):
                     yield _File(str(file), Unpacked(file, raw), is_alone=False)
@@ -200,8 +202,6 @@ def _is_json(data: bytes) -> bool:
 def _documents(name: str, data: bytes) -> Iterator[bytes]:
     """Yield the JSON of each document of a file. Raises DumpError."""
     if _is_json(data):
-        if is_too_deep(data):
-            raise DumpError(f"{name}: exceeded max depth")
         yield data
         return
     try:
@@ -216,17 +216,30 @@ def _objects(file: _File, document: bytes) -> Iterator[DumpObject]:
     """Yield the objects of a document. Files among others may have other data, which are skipped. Raises DumpError."""
     try:
         if document[:100].lstrip(b" \t\r\n")[:1] == b"[":  # as support bundles have custom resources
-            yield from _items("", "", msgspec.json.decode(document, type=list[msgspec.Raw]))
+            yield from _items(file, "", "", msgspec.json.decode(document, type=list[msgspec.Raw]))
             return
         head = _HEAD.decode(document)
         if head.items is not None and (not head.kind or head.kind.endswith("List")):
-            yield from _items(head.api_version, head.kind.removesuffix("List"), head.items)
+            yield from _items(file, head.api_version, head.kind.removesuffix("List"), head.items)
         elif head.kind and head.api_version:
+            _check_depth(file, document)
             metadata = head.metadata or Metadata()
             yield DumpObject(head.api_version, head.kind, metadata.namespace, metadata.name, document)
     except msgspec.MsgspecError as error:
         if file.is_alone or not _is_other_data(document, error):
             raise DumpError(f"{file.name}: {error}") from None
+    except RecursionError:
+        raise _too_deep(file) from None
+
+
+def _check_depth(file: _File, data: msgspec.Raw | bytes) -> None:
+    """Raise DumpError for an object with too many levels. Lists are not examined: most objects have few brackets."""
+    if is_too_deep(bytes(data)):
+        raise _too_deep(file)
+
+
+def _too_deep(file: _File) -> DumpError:
+    return DumpError(f"{file.name}: exceeded max depth")
 
 
 def _is_other_data(document: bytes, error: msgspec.MsgspecError) -> bool:
@@ -237,11 +250,12 @@ def _is_other_data(document: bytes, error: msgspec.MsgspecError) -> bool:
     return not (isinstance(plain, dict) and plain.get("kind") and plain.get("apiVersion"))
 
 
-def _items(api_version: str, kind: str, items: list[msgspec.Raw]) -> Iterator[DumpObject]:
+def _items(file: _File, api_version: str, kind: str, items: list[msgspec.Raw]) -> Iterator[DumpObject]:
     for each in items:
         item = _HEAD.decode(each)
         metadata = item.metadata or Metadata()
         if item.kind or kind:
+            _check_depth(file, each)
             yield DumpObject(
                 item.api_version or api_version, item.kind or kind, metadata.namespace, metadata.name, each
             )

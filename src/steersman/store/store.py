@@ -65,7 +65,7 @@ _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
 _MUCH_TO_COMPARE: Final = 32 << 10
 """Bytes of two states of an object whose comparison takes a worker thread."""
-_MAX_SIZE: Final = 3 << 20
+MAX_SIZE: Final = 3 << 20
 """The most bytes of a stored object. etcd takes 1.5 MiB of protobuf, which is shorter than JSON for most objects."""
 
 
@@ -264,7 +264,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             if meta.resource_version:
                 return Encoded(await offload(self.kind.body, obj))
             return Encoded(self.kind.body_as_read(value))
-        if len(value) > _MAX_SIZE:
+        if len(value) > MAX_SIZE:
             raise _too_large()
         if "check_stored" in self.strategy.does:
             self.strategy.check_stored(ctx, obj)
@@ -409,7 +409,7 @@ class Store(StoredObjects[T], WriteRules[T]):
                 return entry
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
-            if len(value) > _MAX_SIZE:
+            if len(value) > MAX_SIZE:
                 raise _too_large()
             if recorder is not None and recorder.trace.reads_changes:
                 is_much = len(entry.body) + len(value) > _MUCH_TO_COMPARE

@@ -150,6 +150,11 @@ class BoundedSet(set[K], Generic[K]):
         self._old.discard(member)
         self.add(member)
 
+    def discard(self, member: object) -> None:
+        """Remove a member from both generations."""
+        super().discard(member)
+        self._old.discard(member)
+
     @property
     def count(self) -> int:
         """Number of members in both generations."""

@@ -22,6 +22,7 @@ from steersman.client.resources import (
     NAMESPACES,
     NODES,
     PODS,
+    REPLICA_SETS,
     SERVICES,
 )
 from steersman.cluster.cluster import Cluster
@@ -35,6 +36,9 @@ from tests.cluster.opening.clusters import imported, opened
 from tests.controllers.waiting import eventually
 
 MEMBER = Path(__file__).parents[2] / "storage" / "etcd" / "member.db.gz"
+IP_ADDRESSES: APIResource[dict[str, Any]] = APIResource(
+    "networking.k8s.io", "v1", "ipaddresses", "IPAddress", dict, namespaced=False
+)
 GADGETS: APIResource[dict[str, Any]] = APIResource("example.com", "v1", "gadgets", "Gadget", dict)
 
 
@@ -162,6 +166,25 @@ def _comparable(file: Path) -> dict[Any, Any]:
     return found
 
 
+async def test_services_of_a_dump_without_ip_addresses_have_theirs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    services = [real.service(), real.service()]
+    for number, each in enumerate(services):
+        each["metadata"]["name"], ip = f"web-{number}", f"10.0.0.{20 + number}"
+        each["spec"] |= {"clusterIP": ip, "clusterIPs": [ip]}
+    async with opened(real.written(tmp_path, *services), tmp_path / "data") as client:
+        found = {
+            each["metadata"]["name"]: each["spec"]["parentRef"] for each in (await client.list(IP_ADDRESSES)).items
+        }
+        assert found["10.0.0.21"] == {"resource": "services", "namespace": "default", "name": "web-1"}
+        for each in (await client.list(SERVICES)).items:
+            assert each.spec.cluster_ip in found
+        assert not [each for each in (await client.list(EVENTS)).items if each.involved_object.kind == "Service"]
+    assert "were made for its Services: 2" in caplog.text
+    assert "is not allocated" not in caplog.text
+
+
 @pytest.mark.slow
 async def test_a_later_start_has_the_nodes_of_the_dump_and_no_others(tmp_path: Path) -> None:
     dump, folder = real.written(tmp_path, real.node(), real.pod("a"), real.service()), tmp_path / "data"
@@ -207,6 +230,9 @@ async def test_an_interrupted_opening_is_not_taken_for_a_cluster(tmp_path: Path)
             "Pod default/bad: Expected `object",
         ),
         ({"status": {"containerStatuses": 3}}, "Pod default/bad: Expected `array"),
+        ({"metadata": {"name": "a" * 1025, "namespace": "default"}}, "not a name"),
+        ({"metadata": {"name": "a", "namespace": "a" * 64}}, "not a name"),
+        ({"metadata": {"name": "a"}, "spec": {"priority": 10**400}}, "Pod default/a: the number is too large"),
     ],
 )
 def test_bad_objects_are_named(change: dict[str, Any], problem: str) -> None:
@@ -216,11 +242,20 @@ def test_bad_objects_are_named(change: dict[str, Any], problem: str) -> None:
 
 
 @pytest.mark.slow
-async def test_an_object_that_cannot_be_stored_is_named(tmp_path: Path) -> None:
-    dump = real.written(tmp_path, {**real.replica_set(), "spec": {"template": {"spec": 3}}})
-    with pytest.raises(ConfigurationError, match="ReplicaSet default/web"):
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"spec": {"template": {"spec": 3}}}, "ReplicaSet default/web"),
+        ({"spec": {"template": {"metadata": {"annotations": {"a": "b" * (3 << 20)}}}}}, "an object may have 3145728"),
+    ],
+)
+async def test_an_object_that_cannot_be_stored_is_named(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    dump = real.written(tmp_path, {**real.replica_set(), **change})
+    with pytest.raises(ConfigurationError, match=problem):
         async with opened(dump, tmp_path / "data"):
             pass
+    async with opened(real.written(tmp_path, real.replica_set()), tmp_path / "data") as client:
+        assert await client.get(REPLICA_SETS, "web", "default")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.resources import CONFIG_MAPS, EVENTS, NAMESPACES
 from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
+from steersman.testing import Environment
 from tests.controllers.waiting import Run, eventually
 
 DEFINITIONS = APIResource(
@@ -223,3 +224,35 @@ async def test_an_object_with_thousands_of_owners_goes_with_the_last(run: Run) -
     await eventually(has_one_owner)
     await client.delete(CONFIG_MAPS, "a", "default")
     await wait_for_names(client, set())
+
+
+async def _is_being_deleted(client: Client, name: str) -> bool:
+    return (await client.get(CONFIG_MAPS, name, "default")).metadata.deletion_timestamp is not None
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+async def test_owners_that_a_snapshot_brings_back_are_owners_again(
+    run: Run, shared_environment: Environment, policy: str
+) -> None:
+    """The dependent is never gone, so that no monitor reports it a second time."""
+    client = await run(GarbageCollector)
+    options = DeleteOptions(propagation_policy=policy)
+    a = await make(client, "a")
+    await make(client, "b", owner(a, block_owner_deletion=True), finalizers=["example.com/keep"])
+    snapshot = shared_environment.snapshot()
+    for _ in range(3):
+        await client.delete(CONFIG_MAPS, "a", "default", options)
+        await eventually(lambda: _is_being_deleted(client, "b"))
+        await shared_environment.restore(snapshot)
+        assert await names(client) >= {"a", "b"}
+        assert not await _is_being_deleted(client, "b")
+
+
+async def test_new_dependents_of_an_absent_owner_are_deleted(run: Run) -> None:
+    """The absent owner is known by its first dependent, which cannot be deleted."""
+    client = await run(GarbageCollector)
+    absent = OwnerReference(api_version="v1", kind="ConfigMap", name="absent", uid="0-0-0")
+    await make(client, "a", absent, finalizers=["example.com/keep"])
+    await eventually(lambda: _is_being_deleted(client, "a"))
+    await make(client, "b", absent)
+    await wait_for_names(client, {"a"})

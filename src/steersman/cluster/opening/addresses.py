@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
@@ -10,7 +10,9 @@ from typing import Final
 import msgspec
 
 from steersman.cluster.configuration import PODS
+from steersman.cluster.opening.items import Item, made
 from steersman.dumps.reading import DumpObject
+from steersman.registry.core.services.cluster_ips import ALLOCATOR, FAMILY_LABEL, GROUP, MANAGED_BY_LABEL
 
 _RANGES: Final = (PODS, IPv4Network("10.0.0.0/9"), IPv4Network("100.64.0.0/10"), IPv4Network("198.19.0.0/16"))
 """Ranges for new pods, in order of preference."""
@@ -115,13 +117,33 @@ def pod_range_for(objects: Iterable[DumpObject]) -> IPv4Network:
     return PODS
 
 
+def missing_addresses(items: Sequence[Item]) -> list[Item]:
+    """Return the IPAddress objects that a server keeps for its Services and that the dump lacks.
+
+    Without them the server would repair each Service, with an event and a line in its log.
+    """
+    known = {each.name for each in items if (each.group, each.kind) == (GROUP, "IPAddress")}
+    found = {}
+    for each in items:
+        if (each.group, each.kind) != ("", "Service"):
+            continue
+        spec = _read(each).spec
+        for address in _addresses(spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else ())):
+            name = str(address)
+            if name not in known and name not in found:
+                labels = {FAMILY_LABEL: f"IPv{address.version}", MANAGED_BY_LABEL: ALLOCATOR}
+                service = {"resource": "services", "namespace": each.namespace, "name": each.name}
+                found[name] = made(f"{GROUP}/v1", "IPAddress", name, labels, spec={"parentRef": service})
+    return list(found.values())
+
+
 def _addresses(texts: Iterable[str]) -> Iterator[Address]:
     for text in texts:
         with suppress(ValueError):  # such as None, of a headless Service
             yield ip_address(text)
 
 
-def _read(found: DumpObject) -> _Object:
+def _read(found: DumpObject | Item) -> _Object:
     try:
         return _DECODER.decode(found.data)
     except msgspec.MsgspecError:

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import msgspec
 
+from steersman.cluster.opening.addresses import missing_addresses
 from steersman.cluster.opening.items import Item, Key, made
 from steersman.dumps.errors import DumpError
 from steersman.dumps.importing import METRICS
@@ -28,6 +29,9 @@ _AUTOMATIC: Final = "kube-aggregator.kubernetes.io/automanaged"
 _CRASHES: Final = "CrashLoopBackOff"
 _NOT_PULLED: Final = frozenset({"ImagePullBackOff", "ErrImagePull"})
 _OVER: Final = frozenset({"Succeeded", "Failed"})
+_MOST_NAME: Final = 1024
+"""Characters of a name. Few kinds have names of more than 253, such as roles."""
+_MOST_NAMESPACE: Final = 63
 _MOST_TEXT: Final = 1024
 """Characters of an error's text in an annotation."""
 
@@ -113,6 +117,9 @@ def complete(objects: Iterable[DumpObject], namespaced: Mapping[tuple[str, str],
     _drop_api_services(done)
     _add_namespaces(done)
     _add_nodes(done)
+    if ("networking.k8s.io", "IPAddress") in namespaced and (missing := missing_addresses(done.items)):
+        done.items += missing
+        done.notes.append(f"IPAddresses that the dump lacks were made for its Services: {len(missing)}")
     _forget_missing_owners(done, namespaced)
     for each in done.of_kind("", "Node"):
         _parts(each)
@@ -139,8 +146,10 @@ def _unique(
             continue
         if not each.name:
             raise DumpError(f"an object of kind {each.kind} has no name")
-        if is_path_segment_name(each.name) or is_path_segment_name(each.namespace):
-            raise DumpError(f"{each.kind} {quote(each.name)} in namespace {quote(each.namespace)}: not a name")
+        name, namespace = each.name[: _MOST_NAME + 1], each.namespace[: _MOST_NAMESPACE + 1]
+        is_long = len(name) > _MOST_NAME or len(namespace) > _MOST_NAMESPACE
+        if is_long or is_path_segment_name(name) or is_path_segment_name(namespace):
+            raise DumpError(f"{each.kind} {quote(name)} in namespace {quote(namespace)}: not a name")
         item = Item(each._replace(namespace=(each.namespace or "default") if scope else ""))
         if scope and not each.namespace:
             item.change(lambda plain: plain["metadata"].update(namespace="default"))

@@ -65,10 +65,21 @@ class Item:
         return self.group, self.kind, self.namespace, self.name
 
     def change(self, work: Callable[[dict[str, Any]], object]) -> None:
-        """Change the object by `work`, which gets it as plain data."""
-        plain = decode_plain(bytes(self.data))
+        """Change the object by `work`, which gets it as plain data. Raises DumpError."""
+        plain = self._plain(bytes(self.data))
         work(plain)
         self.data = encode_in_order(plain)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the object with its kind and apiVersion as plain data. Raises DumpError."""
+        return self._plain(self.json())
+
+    def _plain(self, data: bytes) -> dict[str, Any]:
+        try:
+            plain: dict[str, Any] = decode_plain(data)
+        except msgspec.DecodeError as error:  # of a number that is too large
+            raise DumpError(f"{self}: {error}") from None
+        return plain
 
     def json(self) -> bytes:
         """Return the object's JSON, which begins with its kind and apiVersion."""

@@ -19,7 +19,7 @@ class Note(msgspec.Struct, rename="camel", kw_only=True):
     """Facts about an opened cluster."""
 
     complete: bool = False
-    """False while the objects are being stored."""
+    """False while the objects are being completed and stored."""
     service_range: str = ""
     pod_range: str = ""
 
@@ -38,3 +38,8 @@ def read_note(folder: Path) -> Note | None:
 def write_note(folder: Path, note: Note) -> None:
     """Write the note durably. Raises OSError."""
     write_whole(folder / _NAME, msgspec.json.encode(note))
+
+
+def remove_note(folder: Path) -> None:
+    """Remove the note: nothing was stored. Raises OSError."""
+    (folder / _NAME).unlink()

@@ -12,7 +12,7 @@ import msgspec
 
 from steersman.cluster.opening.completing import complete
 from steersman.cluster.opening.items import Item
-from steersman.cluster.opening.note import Note, write_note
+from steersman.cluster.opening.note import Note, remove_note, write_note
 from steersman.controlplane.control_plane import PARTS
 from steersman.controlplane.data_folder import file_of
 from steersman.controlplane.options import Options
@@ -21,9 +21,10 @@ from steersman.controlplane.parts.storing import FilledCaches, ObjectStores, Ope
 from steersman.dumps.errors import DumpError
 from steersman.dumps.reading import Dump, DumpObject
 from steersman.kinds.stored_form import NotAnObject
-from steersman.machinery.codec.serializer import decode_plain, encode
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.resource import KEYS, Resource
+from steersman.store.store import MAX_SIZE
 from steersman.work.offloading import offload_if
 from steersman.work.parts import Part
 
@@ -103,14 +104,16 @@ class OpenedDump(Part):
                 f"{self.options.data_dir} has the objects of a cluster already: choose another --data-dir, or delete them "
                 "with `steersman reset`"
             )
-        try:
-            rows = await offload_if(True, self._rows)
-        except DumpError as error:
-            raise CannotOpen(str(error)) from None
-        type(self).dump = Dump([], 0.0)  # which is large
         keeps = file_of(self.options) is not None
         if keeps:
             write_note(self.options.data_dir, self.note)
+        try:
+            rows = await offload_if(True, self._rows)
+        except DumpError as error:
+            if keeps:
+                remove_note(self.options.data_dir)
+            raise CannotOpen(str(error)) from None
+        type(self).dump = Dump([], 0.0)  # which is large
         await self._store(rows)
         if keeps:
             self.note.complete = True
@@ -156,13 +159,16 @@ class OpenedDump(Part):
         for each in completed.items:
             target = targets[each.group, each.kind]
             namespace = f"{each.namespace}/" if target.namespaced else ""
-            rows.append(_Row(target.resource, f"{target.prefix}{namespace}{each.name}", self._value(target, each)))
+            value = self._value(target, each)
+            if len(value) > MAX_SIZE:
+                raise DumpError(f"{each}: {len(value)} bytes, and an object may have {MAX_SIZE}")
+            rows.append(_Row(target.resource, f"{target.prefix}{namespace}{each.name}", value))
         return rows
 
     def _value(self, target: _Target, item: Item) -> bytes:
         """Return the bytes to store for an object. Raises DumpError."""
         if target.built_in is None:
-            plain = decode_plain(item.json())
+            plain = item.plain()
             plain["metadata"].pop("resourceVersion", None)
             return encode(plain)
         form = self.objects.stores.forms[target.resource]

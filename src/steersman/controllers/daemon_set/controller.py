@@ -81,10 +81,12 @@ class DaemonSetController(Controller[Key]):
         self._revisions.on_change(self._revision_changed)
 
     def _changed(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        one = new_or_old(old, new)
-        if new is None:
-            self._forget(key_of(one))
-        self.queue.add(key_of(one))
+        key = key_of(new_or_old(old, new))
+        if old is None:
+            self._expected.forget(key)
+        elif new is None:
+            self._forget(key)
+        self.queue.add(key)
 
     def _forget(self, key: Key) -> None:
         self._expected.forget(key)

@@ -35,8 +35,8 @@ _MAX_ABSENT: Final = 1 << 15
 """Most remembered owners that do not exist: somewhat more than one object can name."""
 
 _Identity = tuple[str, str, str, str, str]
-"""Group, kind, namespace, name and uid of an owner in a reference. A uid is never reused, so an absent owner stays
-absent.
+"""Group, kind, namespace, name and uid of an owner in a reference. An absent owner stays absent until a monitor reports
+it: only restoring a snapshot brings a uid back.
 """
 
 
@@ -72,6 +72,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
     def _changed(
         self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
     ) -> None:
+        if old is None and new is not None:
+            self._absent.discard((resource.group, resource.kind, new.namespace, new.name, new.uid))
         change = (
             self.graph.put_in_steps(resource, new)
             if new is not None
@@ -117,7 +119,8 @@ class GarbageCollector(Controller[tuple[str, str]]):
         if what == _TO_ORPHAN:
             await self._orphan(node)
         elif not node.observed:
-            await self._check_unobserved(node)
+            if not node.absent:
+                await self._check_unobserved(node)
         elif node.deleting_dependents:
             await self._continue_foreground(node)
         elif not node.being_deleted and node.owners:
@@ -152,8 +155,15 @@ class GarbageCollector(Controller[tuple[str, str]]):
         assert node.resource is not None
         metadata = await self._find_metadata(node.resource, node.name, node.namespace, node.uid)
         if metadata is None:
-            self.graph.remove(node.uid)
+            self._forget(node, node.resource)
         return metadata
+
+    def _forget(self, node: Node, resource: APIResource[PartialObjectMetadata]) -> None:
+        """Remove an object that the server did not have. If a monitor has it, its next event decides: it is removed, or
+        it has come back meanwhile.
+        """
+        if not self._monitors.has(resource, node.namespace, node.name, node.uid):
+            self.graph.remove(node.uid)
 
     # Deletion
 
@@ -219,7 +229,7 @@ class GarbageCollector(Controller[tuple[str, str]]):
                 await self.client.delete(node.resource, node.name, node.namespace, options)
         except StatusError as error:
             if is_not_found(error):
-                self.graph.remove(node.uid)
+                self._forget(node, node.resource)
                 return
             if not is_conflict(error) or not latest.resource_version:
                 raise

@@ -14,9 +14,14 @@ ORPHAN: Final = "orphan"
 
 
 class Node:
-    """Ownership of an object. An object that is not `observed` is only known as an owner in references."""
+    """Ownership of an object.
+
+    An object that is not `observed` is only known as an owner in references. If it is also `absent`, the server does
+    not have it. It stays in the graph for its dependents, as it comes back when a snapshot is restored.
+    """
 
     __slots__ = (
+        "absent",
         "api_version",
         "being_deleted",
         "blocking",
@@ -45,6 +50,7 @@ class Node:
         self.being_deleted = False
         self.deleting_dependents = False
         self.observed = False
+        self.absent = False
 
     def __repr__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name} {self.uid}"
@@ -118,6 +124,7 @@ class Graph:
             orphaning = _is_orphaning(metadata) and not node.being_deleted
             deleting = is_deleting_dependents(metadata) and not node.deleting_dependents
         node.being_deleted = metadata.deletion_timestamp is not None
+        node.deleting_dependents = node.deleting_dependents and is_deleting_dependents(metadata)
         if orphaning:
             self._attempt_to_orphan(node.uid)
         elif deleting:
@@ -162,7 +169,7 @@ class Graph:
                 owner.blocking[node.uid] = node
             if owner.observed:
                 self._check_reference(owner, node, reference)
-            elif not owner.matches(reference, node.namespace):
+            elif owner.absent or not owner.matches(reference, node.namespace):
                 self._attempt_to_delete(node.uid)
             yield
 
@@ -192,7 +199,7 @@ class Graph:
             self._nodes.pop(owner.uid, None)
 
     def remove(self, uid: str) -> None:
-        """Remove an object that was deleted, or an owner that never existed."""
+        """Remove an object that was deleted, or an owner that never existed. Its dependents are to be deleted."""
         for _ in self.remove_in_steps(uid):
             pass
 
@@ -201,6 +208,8 @@ class Graph:
         node = self._nodes.pop(uid, None)
         if node is None:
             return
+        if node.dependents:
+            self._nodes[uid] = self._absent(node)
         for dependent in node.dependents:
             self._attempt_to_delete(dependent)
         for reference in node.owners:
@@ -210,3 +219,8 @@ class Graph:
                 if owner.deleting_dependents:
                     self._attempt_to_delete(owner.uid)
             yield
+
+    def _absent(self, former: Node) -> Node:
+        node = Node(former.uid, former.api_version, former.kind, former.namespace, former.name)
+        node.dependents, node.blocking, node.absent = former.dependents, former.blocking, True
+        return node

@@ -94,6 +94,8 @@ class JobController(Controller[Key | OrphanPod]):
         elif old is not None and finished(new):
             self._enqueue_orphans(new)
         elif old is None or old.metadata.generation != new.metadata.generation:
+            if old is None:
+                self._pods_of_jobs.expected.forget(key)
             self.queue.add(key)
         else:
             self.queue.add_after(key, self._period)

@@ -52,7 +52,9 @@ class StatefulSetController(Controller[Key]):
 
     def _changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
         key = key_of(new_or_old(old, new))
-        if new is None:
+        if old is None:
+            self._stateful_pods.expected.forget(key)
+        elif new is None:
             self._forget(key)
         self.queue.add(key)
 

@@ -66,5 +66,10 @@ class Expectations(Generic[K]):
             expected.deletions.discard(which)
 
     def forget(self, key: K) -> None:
-        """Remove the expectations of a key."""
+        """Remove the expectations of a key.
+
+        Controllers do so when its object appears, too: changes of pods whose owner is not in the informer are not
+        observed, so a write that was under way while the object was gone would be expected until the timeout. An
+        object comes back with its uid when a snapshot is restored.
+        """
         self._expected.pop(key, None)

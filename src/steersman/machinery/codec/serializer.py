@@ -17,7 +17,7 @@ import msgspec
 
 from steersman.api import scalars
 from steersman.machinery.errors.field import json_float
-from steersman.machinery.sorted_maps import presorted
+from steersman.machinery.sorted_maps import presorted_json
 from steersman.machinery.values.durations import canonical_duration
 from steersman.machinery.values.quantity import canonical_of_json
 from steersman.machinery.values.times import canonical_micro_time, canonical_time
@@ -169,7 +169,7 @@ def _without_big_integers(value: Any, to_number: Callable[[float], int | float] 
 
 def encode(obj: Any) -> bytes:
     """Return compact JSON as Go writes it: members in the order of the type, keys of maps (and plain dicts) sorted."""
-    data = _ENCODER.encode(presorted(obj))
+    data = _ENCODER.encode(presorted_json(obj))
     return escape_html(_with_go_exponents(data) if _has_exponents else data)
 
 
@@ -181,7 +181,7 @@ def encode_in_order(data: Any) -> bytes:
 
 def encode_sorted(data: Any) -> bytes:
     """Return compact JSON with all names sorted, including the members of Structs, as Go writes a map."""
-    encoded = _SORTED.encode(presorted(data))
+    encoded = _SORTED.encode(presorted_json(data))
     return escape_html(_with_go_exponents(encoded) if _has_exponents else encoded)
 
 
@@ -224,7 +224,7 @@ def _printed_if_none(cls: type[msgspec.Struct]) -> frozenset[str]:
 
 def to_plain(obj: Any) -> Any:
     """Return `obj` as dicts and lists under its wire names, with exactly the members that its JSON has."""
-    return _PLAIN_DECODER.decode(_ENCODER.encode(presorted(obj)))
+    return _PLAIN_DECODER.decode(_ENCODER.encode(presorted_json(obj)))
 
 
 def from_plain(cls: type[T], data: Any) -> T:
