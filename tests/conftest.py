@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from itertools import count
@@ -94,7 +94,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session: pytest.Session) -> Iterator[object]:
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Run all tests with the changes of the project that they need."""
     with ExitStack() as changes:
         for change in (code_on_the_loop_fails, signing_keys_are_used_again):
@@ -106,7 +106,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[object]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Keep the time before a test and its fixtures. Fixtures of a module have it as they leave it."""
     memoised.faults.clear()
     item.stash[MOVED] = times.unix_now() - time.time()
@@ -114,7 +114,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """Undo the test's changes of the clock, and fail it if a memoised function kept a key over its bound.
 
     After a file of tests, what its tests have loaded and kept is excluded from garbage collection.
