@@ -114,7 +114,7 @@ class GenericServer(Part):
             shares_port=options.permit_port_sharing,
             external_host=self.flags.host,
             limits=Limits(max_streams=min(streams, _MOST_STREAMS)) if streams > 0 else Limits(),
-            tls=serving_tls(options, self.certificates.files) if options.listen else None,
+            tls=serving_tls(options, self.certificates.files),
             request_timeout=options.request_timeout,
             min_request_timeout=options.min_request_timeout,
             max_requests_in_flight=options.max_requests_inflight,
