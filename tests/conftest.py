@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -46,6 +47,12 @@ _SIGNING_KEYS = 2
 _SHARED = {"api", "shared_environment", "shared_cluster"}
 """Fixtures with servers that several tests share, on the event loop of the session."""
 
+STATES: Final = pytest.StashKey[first_states.FirstStates]()
+"""The first states with which servers in memory begin."""
+
+MOVED: Final = pytest.StashKey[float]()
+"""Seconds by which the clock was moved before a test."""
+
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
 """The administrator, and a user without rights."""
 
@@ -57,11 +64,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     own.addoption("--watch-updates", action="store_true", help="fail updates that change the stored object in place")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register plugins that report hanging tests, failures and durations."""
     gc.disable()  # until tests run: almost all that is made before stays
-    # before pytest ends the process
-    config.pluginmanager.register(hanging.Watch(float(config.getini("faulthandler_timeout")) * 0.9, descriptor=2))
+    seconds = float(config.getini("faulthandler_timeout"))
+    # before the process ends
+    config.pluginmanager.register(hanging.Watch(seconds * 0.85, descriptor=2))
+    exits = bool(config.getini("faulthandler_exit_on_timeout"))
+    config.pluginmanager.register(hanging.LastResort(seconds, descriptor=2, exits=exits))
+    config.pluginmanager.unregister(name="faulthandler")  # LastResort does its work
     config.pluginmanager.register(failures.Teller(config))
     if config.option.record_durations:
         config.pluginmanager.register(durations.Recorder(config.option.record_durations))
@@ -81,28 +93,55 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind() -> Iterator[None]:
-    """Fail a test in which a memoised function kept a key over its bound, and undo the test's changes of the clock.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Run all tests with the changes of the project that they need."""
+    with ExitStack() as changes:
+        for change in (code_on_the_loop_fails, signing_keys_are_used_again):
+            changes.enter_context(change())
+        changes.enter_context(first_states.used(session.config.stash.setdefault(STATES, first_states.FirstStates())))
+        if session.config.getoption("--watch-updates"):
+            changes.enter_context(stored_objects_stay_as_they_are())
+        return (yield)
 
-    It is one fixture instead of two, as each fixture costs time in every test.
-    """
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep the time before a test and its fixtures. Fixtures of a module have it as they leave it."""
     memoised.faults.clear()
-    moved = times.unix_now() - time.time()
-    yield
-    times.advance(moved - (times.unix_now() - time.time()))
-    assert memoised.faults == []
+    item.stash[MOVED] = times.unix_now() - time.time()
+    return (yield)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _what_is_stored_stays_as_it_is(pytestconfig: pytest.Config) -> Iterator[None]:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Undo the test's changes of the clock, and fail it if a memoised function kept a key over its bound.
+
+    After a file of tests, what its tests have loaded and kept is excluded from garbage collection.
+
+    These are hooks and not fixtures, as each fixture costs time in every test.
+    """
+    try:
+        return (yield)
+    finally:
+        times.advance(item.stash[MOVED] - (times.unix_now() - time.time()))
+        if nextitem is None or nextitem.path != item.path:
+            _freeze_what_is_left()
+        assert memoised.faults == []
+
+
+def _freeze_what_is_left() -> None:
+    if gc.get_count()[0] > _MUCH // 2 or any(gc.get_count()[1:]):
+        gc.collect()  # what is frozen as garbage would stay: whole servers
+        gc.freeze()
+
+
+@contextmanager
+def stored_objects_stay_as_they_are() -> Iterator[None]:
     """Fail every update whose `make` changes the given object: validation would compare the new object with itself.
 
     The check encodes the stored object twice in every update, so that only one run of CI enables it.
     """
-    if not pytestconfig.getoption("--watch-updates"):
-        yield
-        return
     update = Store.update
 
     @wraps(update)
@@ -118,15 +157,6 @@ def _what_is_stored_stays_as_it_is(pytestconfig: pytest.Config) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "update", watched)
         yield
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _what_is_left_is_gone_through_no_more() -> Iterator[None]:
-    """Exclude objects that earlier files of tests have loaded and kept from garbage collection."""
-    yield
-    if gc.get_count()[0] > _MUCH // 2 or any(gc.get_count()[1:]):
-        gc.collect()  # what is frozen as garbage would stay: whole servers
-        gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -156,8 +186,8 @@ def large_request() -> Iterator[Account]:
     threads.close()
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _nothing_is_forgotten() -> Iterator[None]:
+@contextmanager
+def code_on_the_loop_fails() -> Iterator[None]:
     """Fail a test that runs possibly long work on the event loop outside of `offload`."""
 
     def report() -> None:
@@ -168,8 +198,8 @@ def _nothing_is_forgotten() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _signing_keys_are_used_again() -> Iterator[None]:
+@contextmanager
+def signing_keys_are_used_again() -> Iterator[None]:
     """Give the folders of servers in this process a few RSA keys by turns: each takes 0.1 s to generate."""
     make = service_account_keys.make_signing_key
     made: list[bytes] = []
@@ -183,20 +213,13 @@ def _signing_keys_are_used_again() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _first_states() -> Iterator[first_states.FirstStates]:
-    """Yield the first states with which servers in memory begin."""
-    states = first_states.FirstStates()
-    with first_states.used(states):
-        yield states
-
-
 @pytest.fixture
-def from_nothing(_first_states: first_states.FirstStates) -> Iterator[None]:
+def from_nothing(pytestconfig: pytest.Config) -> Iterator[None]:
     """Make the servers of a test create all objects of a start themselves."""
-    _first_states.are_used = False
+    states = pytestconfig.stash[STATES]
+    states.are_used = False
     yield
-    _first_states.are_used = True
+    states.are_used = True
 
 
 StartControlPlane = Callable[..., Awaitable[ControlPlane]]

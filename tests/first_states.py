@@ -6,7 +6,7 @@ in each process of tests, and so does every server of a test with the fixture `f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import wraps
@@ -62,8 +62,12 @@ class FirstStates:
         if key not in self._known:
             if len(self._known) >= _MOST:
                 del self._known[next(iter(self._known))]
-            values = plane.snapshot().values
-            self._known[key] = {name: values[name] for name in values if not name.startswith(_OF_ONE_SERVER)}
+            self._known[key] = shared_objects(plane.snapshot().values)
+
+
+def shared_objects(values: Mapping[str, KeyValue]) -> dict[str, KeyValue]:
+    """Return what is stored without the objects that belong to the server that wrote them."""
+    return {key: value for key, value in values.items() if not key.startswith(_OF_ONE_SERVER)}
 
 
 def _key(options: Options) -> tuple[str, bytes]:

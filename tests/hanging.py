@@ -1,8 +1,9 @@
-"""Stacks of the tasks of a hanging test: the thread stacks that pytest writes end in the event loop."""
+"""The end of a hanging test: stacks of its tasks, as those of threads end in the event loop, then stacks of all threads."""
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import sys
 import threading
@@ -74,3 +75,35 @@ class Watch:
             if monotonic() > self._deadline:
                 self._deadline = inf
                 os.write(self._descriptor, f"\n{self._test} hangs\n{tasks()}\n".encode())
+
+
+class LastResort:
+    """Plugin that writes the stacks of all threads and ends the process when a test takes too many seconds.
+
+    pytest's own plugin starts and joins a thread for each test, which takes longer than many tests. This one starts its
+    thread again only after a tenth of the time, so that a test has at least nine tenths of it. The thread is one of C:
+    it ends code, too, that does not release the interpreter lock.
+    """
+
+    def __init__(self, seconds: float, descriptor: int, *, exits: bool) -> None:
+        self._seconds = seconds
+        self._descriptor = os.dup(descriptor)
+        self._exits = exits
+        self.began = -inf
+        """Time at which the timer was started last."""
+
+    def pytest_runtest_logstart(self) -> None:
+        """Start the timer again if a tenth of its time is over."""
+        now = monotonic()
+        if now - self.began > self._seconds / 10:
+            self.began = now
+            faulthandler.dump_traceback_later(self._seconds, file=self._descriptor, exit=self._exits)
+
+    def pytest_enter_pdb(self) -> None:
+        """Stop the timer, as a person takes over."""
+        faulthandler.cancel_dump_traceback_later()
+        self.began = inf
+
+    def pytest_unconfigure(self) -> None:
+        """Stop the timer."""
+        faulthandler.cancel_dump_traceback_later()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 
 import pytest
 
+from tests import ROOT
 from tests.hanging import Watch, tasks
 
 
@@ -39,3 +42,34 @@ async def test_a_test_that_takes_too_long_is_told_by_name(monkeypatch: pytest.Mo
     os.close(read)
     assert "tests/test_a.py::test_b hangs" in told
     assert "test_a_test_that_takes_too_long" in told
+
+
+def test_a_process_whose_test_never_ends_is_ended_with_the_stacks_of_its_threads() -> None:
+    program = """
+from threading import Event
+from tests.hanging import LastResort
+watch = LastResort(0.1, 2, exits=True)
+watch.pytest_runtest_logstart()
+def a_test_that_waits_for_ever():
+    Event().wait()
+a_test_that_waits_for_ever()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "a_test_that_waits_for_ever" in ended.stderr
+
+
+def test_a_timer_is_started_again_only_after_a_tenth_of_its_time() -> None:
+    program = """
+from tests import hanging
+watch = hanging.LastResort(100.0, 2, exits=True)
+watch.pytest_runtest_logstart()
+first = watch.began
+for later in (9, 11):
+    hanging.monotonic = lambda: first + later
+    watch.pytest_runtest_logstart()
+    print(watch.began - first)
+watch.pytest_unconfigure()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout.split()) == (0, ["0.0", "11.0"])

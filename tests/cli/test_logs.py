@@ -108,15 +108,22 @@ def test_defaults_of_a_command_are_no_flags_that_were_given(tmp_path: Path) -> N
     assert flags_that_differ(options, defaults) == ["--allow-privileged=false"]
 
 
-@pytest.mark.parametrize("is_abstract", [False, True])
-def test_the_service_manager_is_told_of_the_start_and_the_end(is_abstract: bool, tmp_path: Path) -> None:
-    name = f"@steersman-{tmp_path}" if is_abstract else str(tmp_path / "notify")
+def test_the_service_manager_is_told_of_the_start_and_the_end(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(name.replace("@", "\0", 1))
+        manager.bind(str(tmp_path / "notify"))
         manager.settimeout(10)
-        with ServerProcess(tmp_path / "data", environment={"NOTIFY_SOCKET": name}) as server:
+        with ServerProcess(tmp_path / "data", environment={"NOTIFY_SOCKET": str(tmp_path / "notify")}) as server:
             assert manager.recv(1000).decode() == f"READY=1\nSTATUS=serves on {server.url}"
         assert manager.recv(1000) == b"STOPPING=1"
+
+
+def test_the_socket_of_the_service_manager_may_have_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"\0steersman-{tmp_path}")
+        manager.settimeout(10)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@steersman-{tmp_path}")
+        ServiceManager().ready("x")
+        assert manager.recv(1000) == b"READY=1\nSTATUS=x"
 
 
 def test_a_service_manager_that_is_gone_is_no_fault(

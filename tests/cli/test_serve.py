@@ -68,18 +68,13 @@ def test_errors_of_the_system_name_a_file_and_no_number(error: OSError, told: st
     assert os_error_line(error, Path("/d")) == told
 
 
-def test_the_ready_line_says_where_and_how(make_server: Callable[..., ServerProcess]) -> None:
-    server = make_server()
-    server.start()
+def test_the_ready_line_says_where_and_how(server: ServerProcess) -> None:
     assert server.url.startswith("https://127.0.0.1:")
     assert server.kubeconfig.is_file()
     assert server.ca.is_file()
     with server.client() as client:
         assert client.request("GET", "/readyz") == (200, b"ok")
-    assert server.stop() == 0
-    assert [line.partition(" steersman.serve: ")[0][:2] for line in server.errors.read_text().splitlines()] == [
-        "I "
-    ] * 3
+    assert [line.partition(" steersman.serve: ")[0][:2] for line in server.errors.read_text().splitlines()] == ["I "]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the server makes its keys itself")
@@ -90,12 +85,9 @@ def test_a_first_start_does_not_keep_what_makes_keys(make_server: Callable[..., 
     assert (server.folder / "sa.key").is_file()
     assert "cryptography" not in Path(f"/proc/{pid}/maps").read_text()
     assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""
-    assert server.stop() == 0
 
 
-def test_keys_are_for_their_owner_only(make_server: Callable[..., ServerProcess]) -> None:
-    server = make_server()
-    server.start()
+def test_keys_are_for_their_owner_only(server: ServerProcess) -> None:
     assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
     private = [*server.folder.glob("*.key"), server.kubeconfig, server.folder / "steersman.db"]
     assert {"ca.key", "apiserver.key", "admin.key", "sa.key"} <= {path.name for path in private}
@@ -165,10 +157,10 @@ def test_a_second_server_on_the_same_folder_is_refused(make_server: Callable[...
         assert client.request("GET", "/readyz") == (200, b"ok")
 
 
-def test_a_port_that_is_taken_is_told(make_server: Callable[..., ServerProcess]) -> None:
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert refusal(make_server(f"--secure-port={port}", "--bind-address=127.0.0.1")) == (
+        assert refusal_here(tmp_path / "data", f"--secure-port={port}", "--bind-address=127.0.0.1") == (
             f"steersman: port {port} of 127.0.0.1 is in use by another process: end it, or take another --secure-port\n"
         )
 

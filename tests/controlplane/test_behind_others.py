@@ -16,12 +16,13 @@ from steersman.authentication.user import UserInfo
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.storage.cache.cacher import Cacher
-from steersman.storage.interface import FutureRevision, StorageUnavailable
-from steersman.storage.memory import MemoryStorage
+from steersman.storage.interface import FutureRevision, KeyValue, StorageUnavailable
+from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.testing.client import Client
 from steersman.testing.keys import make_keys
 from steersman.work.parts import Part
 from tests.controlplane.shared_storage import View, parts_on
+from tests.first_states import shared_objects
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
 ALICE = UserInfo("alice")
@@ -46,10 +47,18 @@ class Servers:
         return answer.json()
 
 
+@pytest.fixture(scope="module")
+def first_states() -> list[dict[str, KeyValue]]:
+    """Return a list for the objects of a start: the first two servers of the module create them, the others find them."""
+    return []
+
+
 @pytest.fixture
-async def servers(tmp_path: Path) -> AsyncIterator[Servers]:
+async def servers(tmp_path: Path, first_states: list[dict[str, KeyValue]]) -> AsyncIterator[Servers]:
     make_keys(tmp_path)
     store = MemoryStorage(compaction_interval=0, lease_interval=0)
+    for values in first_states:
+        store.restore(Snapshot(values, {}, {}))
     views: list[View] = []
 
     async def opened(_: Options) -> View:
@@ -70,6 +79,8 @@ async def servers(tmp_path: Path) -> AsyncIterator[Servers]:
         )
         planes.append(ControlPlane(options, parts=parts))
         await planes[-1].start()
+    if not first_states:
+        first_states.append(shared_objects(store.snapshot().values))
     other, late = planes
     views[1].hold()
     yield Servers(late, other, views[1], parts)

@@ -121,7 +121,9 @@ def test_good_files_are_used(made: CertificateFiles) -> None:
         kubelet_client_certificate="admin.crt",
         kubelet_client_key="admin.key",
     )
-    assert serving_tls(given, made).context.minimum_version == ssl.TLSVersion.TLSv1_2
+    tls = serving_tls(given, made)
+    assert tls is not None
+    assert tls.context.minimum_version == ssl.TLSVersion.TLSv1_2
     check_kubelet_files(given)
 
 
@@ -146,12 +148,20 @@ def test_keys_that_only_verify_are_added_to_the_servers_own(made: CertificateFil
     assert [each.key_id for each in keys.verification_keys] == [keys.signing.key_id, other.key_id]
 
 
+def test_a_server_without_a_socket_has_no_tls_but_its_flags_are_read(made: CertificateFiles) -> None:
+    assert serving_tls(Options(data_dir=made.folder, listen=False), made) is None
+    with pytest.raises(OptionsError, match="unknown tls version"):
+        serving_tls(Options(data_dir=made.folder, listen=False, tls_min_version="SSLv3"), made)
+
+
 def test_suites_of_tls_1_3_alone_leave_none_for_tls_1_2(made: CertificateFiles) -> None:
     suites = ("TLS_AES_128_GCM_SHA256",)
     with pytest.raises(OptionsError, match=r"^error configuring http2: http2: TLSConfig\.CipherSuites is missing"):
         serving_tls(Options(data_dir=made.folder, tls_cipher_suites=suites), made)
     options = Options(data_dir=made.folder, tls_cipher_suites=suites, disable_http2_serving=True)
-    assert serving_tls(options, made).context.minimum_version == ssl.TLSVersion.TLSv1_3
+    tls = serving_tls(options, made)
+    assert tls is not None
+    assert tls.context.minimum_version == ssl.TLSVersion.TLSv1_3
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,14 @@ UNDEFINED = {
 }
 
 
+@pytest.fixture(scope="module")
+def server_options() -> dict[str, Any]:
+    return {"controllers": ("*",)}
+
+
 @pytest.fixture
-async def client(keys_folder: Path) -> AsyncIterator[Client]:
-    async with Environment(folder=keys_folder, controllers=("*",)) as environment:
-        yield environment.client()
+def client(shared_environment: Environment) -> Client:
+    return shared_environment.client()
 
 
 def spec(*expressions: str, **more: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from steersman.machinery.selectors.labels import NOTHING, Selector, new_requirem
 from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
 from steersman.scheduler.state.node_info import PodInfo
 from steersman.scheduler.state.pod_counts import CountedPods, PodCounts, TermUses
+from tests.example_counts import examples
 
 SPACES = {"one": {"team": "a"}, "two": {"team": "b"}, "three": {}}
 
@@ -37,7 +38,7 @@ def pod_of(chance: Random, number: int) -> PodInfo:
     return PodInfo(Pod(metadata=metadata))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(examples(30)))
 def test_counts_and_uses(seed: int) -> None:
     chance = Random(seed)
     counts = PodCounts(lambda namespace: SPACES[namespace])

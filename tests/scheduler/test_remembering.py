@@ -17,6 +17,7 @@ from steersman.scheduler.fit import ranking as ranking_module
 from steersman.scheduler.fit import rankings as rankings_module
 from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.state.cluster import ClusterState
+from tests.example_counts import examples
 from tests.scheduler.scene import node_of, pod_of
 from tools.scheduler_comparison.cases import NAMESPACES, Plain, case_of
 from tools.scheduler_comparison.ours import decide
@@ -51,7 +52,7 @@ def with_uids(pods: Iterable[Plain]) -> list[Plain]:
     return list(pods)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(40)))
 async def test_decisions_after_any_changes_equal_those_without_caches(seed: int) -> None:
     chance = random.Random(seed)
     case = case_of(seed, 99)
@@ -174,7 +175,7 @@ async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monke
     assert checked <= 2 * 3000 + 60 * 1024
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(40)))
 async def test_decisions_about_heavy_pods_are_those_about_others(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     case = case_of(seed, 99)

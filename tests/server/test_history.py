@@ -24,12 +24,27 @@ ADMIN = User("admin", ("system:masters",))
 ALICE = User("alice", ("dev",))
 
 
+SHARED = pytest.mark.asyncio(loop_scope="session")
+"""Mark of tests of refused requests, which share one server (`shared_admin`)."""
+
+
+def with_history(folder: Path) -> Environment:
+    return Environment(folder=folder, users=(ADMIN, ALICE), storage="sqlite", history=Retention.parse("64MiB,1h"))
+
+
 @pytest_asyncio.fixture
 async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
-    async with Environment(
-        folder=tmp_path / "data", users=(ADMIN, ALICE), storage="sqlite", history=Retention.parse("64MiB,1h")
-    ) as running:
+    async with with_history(tmp_path / "data") as running:
         yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_admin(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
+    """Yield a client of a server with the ConfigMap `a`, for tests that write nothing."""
+    async with with_history(tmp_path_factory.mktemp("history") / "data") as running:
+        admin = running.client("admin")
+        assert (await admin.post(MAPS, config_map("a"))).status == 201
+        yield admin
 
 
 @pytest.fixture
@@ -236,9 +251,9 @@ async def test_the_right_to_an_object_alone_is_not_enough(admin: Any, alice: Any
         ("revision=" + "1" * 5_000, 400),
     ],
 )
-async def test_parameters_out_of_range_are_refused(admin: Any, query: str, status: int) -> None:
-    await admin.request("POST", MAPS, config_map("a"))
-    answer = await admin.get(f"/debug/history{MAPS}/a?{query}")
+@SHARED
+async def test_parameters_out_of_range_are_refused(shared_admin: Any, query: str, status: int) -> None:
+    answer = await shared_admin.get(f"/debug/history{MAPS}/a?{query}")
     assert answer.status == status, answer.body
 
 
@@ -261,16 +276,18 @@ async def test_parameters_out_of_range_are_refused(admin: Any, query: str, statu
         "/" + "x/" * 3_000,
     ],
 )
-async def test_paths_without_history_are_errors(admin: Any, path: str) -> None:
-    answer = await admin.get(f"/debug/history{path}")
+@SHARED
+async def test_paths_without_history_are_errors(shared_admin: Any, path: str) -> None:
+    answer = await shared_admin.get(f"/debug/history{path}")
     # a collection that was never there has no writes
     assert answer.status in (400, 403, 404) or answer.json()["items"] == []
 
 
-async def test_only_reads_are_served(admin: Any) -> None:
+@SHARED
+async def test_only_reads_are_served(shared_admin: Any) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE"):
-        assert (await admin.request(method, f"/debug/history{MAPS}", {})).status == 405
-        assert (await admin.request(method, "/debug/history", {})).status == 405
+        assert (await shared_admin.request(method, f"/debug/history{MAPS}", {})).status == 405
+        assert (await shared_admin.request(method, "/debug/history", {})).status == 405
 
 
 async def define_widgets(admin: Any) -> None:

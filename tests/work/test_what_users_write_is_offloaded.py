@@ -1,6 +1,6 @@
 """Evaluation of users' expressions reports callers that run on the event loop without `offload`.
 
-In all other tests such a report is an error (`_nothing_is_forgotten` in tests/conftest.py). Code that evaluates rules of
+In all other tests such a report is an error (`code_on_the_loop_fails` in tests/conftest.py). Code that evaluates rules of
 JWT authenticators, match conditions, device selectors, stages, conversions, columns, patches or hooks of the library
 without offloading therefore fails the first test that reaches it.
 """

@@ -45,10 +45,10 @@ def check_serving_files(options: Options) -> None:
         check_proxy_authorities(options)
 
 
-def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
+def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS | None:
     """Return the TLS configuration for serving, with the certificates of flags or the server's own in `files`.
 
-    Raises OptionsError and OSError.
+    A server without a socket has none, but its flags are validated. Raises OptionsError and OSError.
     """
     certificates = [Certificate(str(files.server), str(files.server_key))]
     if options.tls_cert_file:
@@ -70,13 +70,16 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
             tls_parameters.check_suites_of_http2(options.tls_cipher_suites)
         if not ciphers:
             min_version = ssl.TLSVersion.TLSv1_3  # no TLS 1.2 suite is left
+    curves = tls_parameters.curves(options.tls_curve_preferences)
+    if not options.listen:
+        return None
     try:
         return ServerTLS(
             certificates,
             client_ca_files=client_ca,
             min_version=min_version,
             ciphers=":".join(ciphers) if ciphers else None,
-            curves=tls_parameters.curves(options.tls_curve_preferences),
+            curves=curves,
             alpn_protocols=HTTP1 if options.disable_http2_serving else HTTP2,
             defers_verification=defers_verification(options),
             address=options.bind_address,

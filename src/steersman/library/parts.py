@@ -206,7 +206,7 @@ class Parts:
         self._threads = threads
         self._stores = stores
 
-    async def build(self, tls: ServerTLS) -> Server:
+    async def build(self, tls: ServerTLS | None) -> Server:
         """Return the server, which does not listen yet. Raises OptionsError, DefinitionError."""
         options, running, stores = self._options, self._running, self._stores
         environment = self._environment

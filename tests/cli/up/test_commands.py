@@ -17,7 +17,9 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from steersman.cli import main
 from steersman.cli.up.process_file import claim, end, running
 
 PATIENCE = 60.0
@@ -238,17 +240,18 @@ def test_what_is_no_terminal_gets_one_line_and_no_escape_codes(tmp_path: Path) -
 def test_what_cannot_be_is_refused_before_anything_starts(
     arguments: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
-    said = run("up", f"--data-dir={tmp_path}/data", *arguments, code=1)
-    assert told in said
+    refused = CliRunner().invoke(main, ["up", f"--data-dir={tmp_path}/data", *arguments])
+    assert refused.exit_code == 1
+    assert told in refused.stderr
     assert not (tmp_path / "data").exists()
 
 
 def test_nodes_are_said_in_one_place(tmp_path: Path) -> None:
     config = tmp_path / "cluster.yaml"
     config.write_text("nodes: [{count: 2}]\n")
-    assert "contradict each other" in run(
-        "up", f"--data-dir={tmp_path}/data", f"--config={config}", "--nodes=1", code=1
-    )
+    refused = CliRunner().invoke(main, ["up", f"--data-dir={tmp_path}/data", f"--config={config}", "--nodes=1"])
+    assert refused.exit_code == 1
+    assert "contradict each other" in refused.stderr
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from steersman.controlplane.stored_versions.records import SERVERS, STORE, Recor
 from steersman.machinery.identity.schema import GroupResource
 from steersman.storage.interface import Event, KeyValue, Range, StorageFormatError
 from steersman.storage.memory import MemoryStorage
+from tests.example_counts import examples
 
 THINGS = GroupResource("example.com", "things")
 NAME = str(THINGS)
@@ -320,7 +321,7 @@ class Crowd:
             await self._end(name)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(40)))
 async def test_in_any_order(seed: int) -> None:
     crowd = Crowd(random.Random(seed))
     for _ in range(200):
