@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from steersman.stress.point import read_plan
-from tests.stress.searches import found, stress
+from tests.e2e.go_programs import build
+from tests.stress.searches import ROOT, found, stress
+
+IN_GO = ROOT / "tests" / "e2e" / "client_go"
 
 
 @pytest.mark.slow
@@ -33,7 +36,9 @@ from tests.stress.searches import found, stress
 def test_a_fault_of_a_published_operator_is_found_and_not_in_the_repaired_one(
     name: str, kind: str, at: str, failure: str, tmp_path: Path
 ) -> None:
-    operator = f"exec {sys.executable} -m tests.stress.{name}_operator"
+    in_go = IN_GO / name
+    program = build(in_go, tmp_path / name) if in_go.exists() else f"{sys.executable} -m tests.stress.{name}_operator"
+    operator = f"exec {program}"
     test = f"exec {sys.executable} -m tests.stress.workloads {name}"
     common = ("--test", test, "--settle", "500ms", "--patience", "2s", "-o", "json")
     done = stress("--operator", operator, "--kinds", kind, *common, folder=tmp_path)

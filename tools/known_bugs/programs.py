@@ -123,10 +123,11 @@ class PythonPackage:
     def command(self) -> str:
         """Return the command."""
         folder = CACHE / f"{self.package}-{self.version}"
-        if not (program := folder / "bin" / "kopf").exists():
-            _run([sys.executable, "-m", "venv", str(folder)])
+        if not (installed := folder / "installed").exists():
+            _run([sys.executable, "-m", "venv", "--clear", str(folder)])
             _run([str(folder / "bin" / "pip"), "install", "--quiet", f"{self.package}=={self.version}"])
-        return f"exec {program} run --quiet --all-namespaces -m {self.module}"
+            installed.touch()
+        return f"exec {folder / 'bin' / 'kopf'} run --quiet --all-namespaces -m {self.module}"
 
     def definitions(self) -> list[Path]:
         """Return the definitions."""
@@ -160,10 +161,12 @@ def _downloaded(path: str, version: str, folder: Path) -> Path:
     """Return a module's files in a folder of their own, which can be written to."""
     source = folder / "source"
     if not source.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(_module(path, version, "Dir"), source, copy_function=shutil.copyfile)
-        for each in (source, *source.rglob("*")):
+        partial = folder / "partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(_module(path, version, "Dir"), partial, copy_function=shutil.copyfile)
+        for each in (partial, *partial.rglob("*")):
             each.chmod(0o755 if each.is_dir() else 0o644)
+        partial.rename(source)
     return source
 
 
