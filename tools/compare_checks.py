@@ -4,8 +4,8 @@
 
 The definitions that a project brings are created on the server. Its other objects are sent there one by one (dry run,
 strict validation), as they are and, of `--broken` of them, with one fault each: an unknown field, a value of another
-type, a missing field, or a bad name. Compared are the verdicts' rules, fields and messages; a check may name a value of another type more exactly. Left out are objects that
-change what happens to others: policies, quotas, webhooks and APIServices; and Services with an address of their own.
+type, a missing field, or a bad name. Compared are the verdicts' rules, fields and messages; a check may name a
+value of another type more exactly. Left out are objects that change what happens to others: policies, quotas, webhooks and APIServices; and Services with an address of their own.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def objects_of(published: Published) -> Iterator[Body]:
         if each["kind"] in _OF_OTHERS or each["kind"].endswith("List") or not _name(each) or _has_own_address(each):
             continue
         body = copy.deepcopy(each)
+        body["metadata"].pop("resourceVersion", None)  # a dry run accepts it, and a creation does not
         body["metadata"] |= {"name": f"{str(body['metadata']['name'])[:40]}-{number}"}
         if body["metadata"].get("namespace"):
             body["metadata"]["namespace"] = _NAMESPACE

@@ -88,7 +88,10 @@ class _Members(NamedTuple):
 
 @lru_cache(maxsize=2048)
 def _members_of(cls: type[msgspec.Struct]) -> _Members:
-    names = tuple(each.name for each in msgspec.structs.fields(cls) if not _is_scalar(each.type))
+    try:
+        names = tuple(each.name for each in msgspec.structs.fields(cls) if not _is_scalar(each.type))
+    except NameError:  # a type that only the function around the class knows
+        names = cls.__struct_fields__
     match names:
         case ():
             return _Members((), lambda _: ())
