@@ -76,6 +76,27 @@ def test_maps_are_sorted_wherever_they_are() -> None:
     assert list(outer.plain) == ["b", "a"]
 
 
+def test_maps_are_found_in_members_of_any_type() -> None:
+    class Few(msgspec.Struct):
+        name: str
+        found: dict[str, int] | None = None
+
+    class Many(msgspec.Struct):
+        count: int
+        first: Few | None
+        others: list[Few]
+        free: Any
+        note: str | None = None
+
+    large = {f"{number}": number for number in reversed(range(1000))}
+    value = Many(1, Few("a", dict(large)), [Few("b"), Few("c", dict(large))], Few("d", dict(large)))
+    with_sorted_maps(value)
+    assert value.first is not None
+    for each in (value.first, value.others[1], value.free):
+        assert list(each.found or ()) == sorted(large)
+    assert value.others[0].found is None
+
+
 def test_the_loop_takes_values_as_they_are() -> None:
     large = {f"{number}": number for number in reversed(range(1000))}
     assert presorted(large) is large
