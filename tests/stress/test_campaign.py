@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -157,11 +158,33 @@ async def test_what_was_found_before_an_interrupt_is_reported() -> None:
     search.cancel()
     with pytest.raises(asyncio.CancelledError):
         await search
-    result.is_interrupted = True
+    result.interruption = "the search was interrupted"
     assert len(result.findings) == 2
     *_, summary, verdict = outputs.text_lines(result, {})
-    assert summary.endswith("1 left when it was interrupted")
+    assert summary.endswith("1 left when the search ended early")
     assert verdict == "no verdict: the search was interrupted"
+
+
+class Failing(Scripted):
+    """Runner that has no space for the first run with a fault."""
+
+    async def run(
+        self,
+        faults: list[PlannedFault],
+        expected: Expectation | None,
+        *,
+        delay: float = 0.0,
+        is_patient: bool = False,
+    ) -> Run:
+        if faults:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return await super().run(faults, expected, delay=delay, is_patient=is_patient)
+
+
+async def test_a_run_that_cannot_be_made_ends_the_search_with_its_error() -> None:
+    runners = [Failing(lambda *_: 1), Failing(lambda *_: 1)]
+    with pytest.raises(OSError, match="No space left on device"):
+        await Campaign(runners, seconds=60.0, kinds=[Kind.LOST]).search()
 
 
 async def test_texts_of_objects_stay_in_their_place_in_all_outputs(tmp_path: Path) -> None:

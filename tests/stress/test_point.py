@@ -33,6 +33,21 @@ def test_points_are_named_for_people() -> None:
         ("faults: [{kind: crash, at: {client: a, verb: get, resource: pods}}]", "kind"),
         ("faults: [{kind: lost, at: {client: a, verb: get, resource: pods, nr: 1}}]", "nr"),
         ("{", "plan.yaml"),
+        ("faults: [{kind: lost, at: {client: a, verb: patch, resource: pods, nth: 0}}]", "faults[0].at.nth: 0 is less"),
+        (
+            "faults: [{kind: lost, at: {client: a, verb: get, resource: pods}}]",
+            "faults[0]: lost cannot happen at the verb 'get'",
+        ),
+        ("faults: [{kind: error, at: {client: a, verb: fly, resource: pods}}]", "cannot happen at the verb 'fly'"),
+        ("faults: [{kind: stale, at: {client: a, verb: watch, resource: pods}}]", "cannot happen at the verb 'watch'"),
+        (
+            "faults: [{kind: stale, at: {client: a, verb: watch, resource: pods, event: CHANGED}}]",
+            "cannot happen at the event 'CHANGED'",
+        ),
+        (
+            "faults: [{kind: crash-after, at: {client: a, verb: watch, resource: pods, event: ADDED}}]",
+            "crash-after cannot happen at the event 'ADDED'",
+        ),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str, why: str) -> None:

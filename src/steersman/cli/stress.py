@@ -184,9 +184,11 @@ def _search(settings: Settings, budget: float, parallel: int, kinds: Sequence[Ki
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(cancelled_by_sigterm(_run(settings, budget, parallel, kinds, plans, result)))
     except (ConfigurationError, OptionsError, OSError) as error:
-        _fail(printable(error))
+        if not result.baselines:
+            _fail(printable(error))
+        result.interruption = printable(error)
     except (KeyboardInterrupt, Terminated):
-        result.is_interrupted = True
+        result.interruption = "the search was interrupted"
     return result
 
 

@@ -42,6 +42,7 @@ from steersman.controlplane.options import Options
 from steersman.endpoints.filters.observation import Observe
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.limited_log import LimitedLog
 from steersman.nodes.containers import Containers
 from steersman.nodes.server.servers import NodeServers, refuse_connection
 from steersman.scheduler.decisions import Decisions
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from steersman.work.parts import Part
 
 logger = logging.getLogger(__name__)
+_leaps: Final = LimitedLog(logger)
 
 _ADMIN: Final = UserInfo("steersman:admin", groups=("system:masters",))
 _METRICS: Final = UserInfo("steersman:metrics", groups=("system:masters",))
@@ -379,7 +381,7 @@ def _leap(clock: ClusterClock, seconds: float) -> None:
     try:
         clock.advance(seconds)
     except OutOfRange as error:
-        logger.warning("a fault does not move the clock: %s", error)
+        _leaps.warning("leap", "a fault does not move the clock: %s", error)
 
 
 def _stages(configuration: Configuration) -> Stages | None:

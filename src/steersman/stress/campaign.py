@@ -72,8 +72,8 @@ class Result:
     seconds: float = 0.0
     is_of_plans: bool = False
     """True if the user has given the plans."""
-    is_interrupted: bool = False
-    """True if the search was ended before its time."""
+    interruption: str = ""
+    """Reason why the search was ended before its time."""
 
     @property
     def clients(self) -> list[str]:
@@ -88,7 +88,7 @@ class Result:
     @property
     def is_without_verdict(self) -> bool:
         """True if the result says nothing about the operator, so that nothing found is no success."""
-        if self.broken or self.is_interrupted or not self.tried:
+        if self.broken or self.interruption or not self.tried:
             return True
         return self.is_of_plans and all(each.verdict is Verdict.MISSED for each in self.tried)
 
@@ -139,7 +139,7 @@ class Campaign:
         self.result = Result() if result is None else result
 
     async def search(self, plans: Sequence[Plan] = ()) -> Result:
-        """Run the plans, by default one for each fault at each point, until the time is up."""
+        """Run the plans, by default one for each fault at each point, until the time is up. Raises OSError."""
         self._began = monotonic()
         self.result.is_of_plans = bool(plans)
         try:
@@ -162,9 +162,12 @@ class Campaign:
         self._left.extend(plans)
         self.result.total = len(plans)
         self._report(self.result)
-        async with asyncio.TaskGroup() as group:
-            for each in self._runners:
-                group.create_task(self._work(each))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for each in self._runners:
+                    group.create_task(self._work(each))
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
 
     def _conclude(self) -> None:
         """Complete the result, also if the search was ended before its time."""

@@ -6,6 +6,7 @@ in a file of its own, a line of JSON each.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from steersman.authentication.user import COMPONENTS
 from steersman.faults.fault import Met
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.identity.action import Action
+from steersman.machinery.limited_log import LimitedLog
 from steersman.machinery.private_files import write_whole
 from steersman.stress.point import PlannedFault
 from steersman.stress.tap import MOST_POINTS, Seen, Tap, without_locks
@@ -26,6 +28,7 @@ from steersman.stress.touch import NAME, client_of, touch
 if TYPE_CHECKING:
     from steersman.controlplane.control_plane import ControlPlane
 
+_log: Final = LimitedLog(logging.getLogger(__name__))
 FOLDER: Final = "STEERSMAN_STRESS_FOLDER"
 """Environment variable with the folder of a run."""
 _TASK: Final = "task.json"
@@ -74,14 +77,23 @@ class Notes:
         """Let conflicts happen in this control plane."""
         self._plane = plane
 
+    def close(self) -> None:
+        """Close the files."""
+        self._points.close()
+        self._hits.close()
+
     async def _touch(self, action: Action, name: str) -> None:
         assert self._plane is not None
         await touch(client_of(self._plane), action, name)
 
     def _note(self, seen: Seen) -> None:
-        self._points.write(msgspec.json.encode(seen) + b"\n")
-        for each in self._tap.hits[self._written :]:
-            self._hits.write(msgspec.json.encode(each) + b"\n")
+        """Write a point and the faults that have happened; without space for them requests go on."""
+        try:
+            self._points.write(msgspec.json.encode(seen) + b"\n")
+            for each in self._tap.hits[self._written :]:
+                self._hits.write(msgspec.json.encode(each) + b"\n")
+        except OSError as error:
+            _log.warning("notes", "points of steersman stress are missing: %s", error)
         self._written = len(self._tap.hits)
 
 

@@ -43,8 +43,8 @@ def reason_without_verdict(result: Result) -> str:
         return ""
     if result.broken:
         return f"without any fault: {result.broken}"
-    if result.is_interrupted:
-        return "the search was interrupted"
+    if result.interruption:
+        return result.interruption
     if result.tried:
         return "the given plans were not reached: the operator sends other requests"
     if result.total:
@@ -94,7 +94,9 @@ def _summary_lines(result: Result) -> Iterator[str]:
         more = f" and {len(result.unstable) - _MOST_SHOWN} more" if len(result.unstable) > _MOST_SHOWN else ""
         yield f"not compared, as it differs without faults: {', '.join(result.unstable[:_MOST_SHOWN])}{more}"
     left = result.total - len(result.tried)
-    rest = f", {left} left when {'it was interrupted' if result.is_interrupted else 'the time was up'}" if left else ""
+    rest = (
+        f", {left} left when {'the search ended early' if result.interruption else 'the time was up'}" if left else ""
+    )
     found = len(result.groups)
     yield f"{found or 'nothing'} found: {len(result.tried)} faults tried in {result.seconds:.0f}s{rest}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from steersman.stress.point import CRASHES, OF_WATCHES, READS, WRITES, Kind, PlannedFault, Point
+from steersman.stress.point import ERRORS, Kind, PlannedFault, Point, may_happen
 from steersman.stress.tap import Seen
 
 _Subject = tuple[str, str, str]
@@ -59,15 +59,13 @@ def _deletes(point: Point) -> bool:
 def fits(kind: Kind, seen: Seen) -> bool:
     """Return True if a fault can happen at a point, as a real server could let it happen."""
     point = seen.point
-    if point.event:
-        return kind in OF_WATCHES
-    if kind in OF_WATCHES or point.verb not in READS | WRITES:
+    if not may_happen(kind, point):
         return False
-    if kind in (Kind.THROTTLED, Kind.UNAVAILABLE, Kind.ERROR):
+    if point.event or kind in ERRORS:
         return True
-    if point.verb in READS or not 200 <= seen.code < 300:
+    if not 200 <= seen.code < 300:
         return False
     if kind is Kind.CONFLICT:
         is_update = point.verb in ("update", "patch") and seen.has_version
         return is_update or (point.verb == "create" and bool(point.namespace) and "/" not in point.resource)
-    return kind in CRASHES or kind is Kind.LOST
+    return True

@@ -48,6 +48,8 @@ MEANINGS: Final = {
 """Meanings of the kinds for users, in the order in which faults of equal worth are tried."""
 CRASHES: Final = frozenset({Kind.CRASH_AFTER, Kind.CRASH_BEFORE})
 OF_WATCHES: Final = frozenset({Kind.STALE, Kind.EXPIRED, Kind.CLOSED})
+ERRORS: Final = frozenset({Kind.ERROR, Kind.THROTTLED, Kind.UNAVAILABLE})
+EVENTS: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -94,6 +96,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return from_json(msgspec.json.encode(self))
 
 
+def may_happen(kind: Kind, point: Point) -> bool:
+    """Return True if a fault of a kind can happen to requests like that of a point."""
+    if point.event or kind in OF_WATCHES:
+        return point.event in EVENTS and point.verb == "watch" and kind in OF_WATCHES
+    return point.verb in WRITES or (kind in ERRORS and point.verb in READS)
+
+
 class InvalidPlan(ValueError):
     """A file that is no plan; the message says why."""
 
@@ -117,6 +126,12 @@ def plan_of(plain: Any, source: str) -> Plan:
         raise InvalidPlan(f"{source}: {explain_validation_error(error, Plan)}") from None
     if not 0 < len(plan.faults) <= MOST_FAULTS:
         raise InvalidPlan(f"{source}: faults: between 1 and {MOST_FAULTS} are needed")
+    for index, each in enumerate(plan.faults):
+        if each.at.nth < 1:
+            raise InvalidPlan(f"{source}: faults[{index}].at.nth: {each.at.nth} is less than 1")
+        if not may_happen(each.kind, each.at):
+            what = f"the event {each.at.event!r}" if each.at.event else f"the verb {each.at.verb!r}"
+            raise InvalidPlan(f"{source}: faults[{index}]: {each.kind} cannot happen at {what}")
     return plan
 
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from steersman.net.ascii import is_digits
+
 _PROCESSES: Final = Path("/proc")
 _MOST_ROUNDS: Final = 10
 """Times that the processes are listed, as some may begin others meanwhile."""
@@ -58,12 +60,13 @@ def _processes() -> list[tuple[int, int, int]]:
     except OSError:  # a system without /proc
         return found
     for each in entries:
-        if not each.isdecimal():
+        if not is_digits(each):
             continue
         try:
             status = (_PROCESSES / each / "stat").read_bytes()
         except OSError:  # it has ended meanwhile
             continue
-        _, parent, _, session, *_ = status[status.rindex(b")") + 1 :].split()
+        _, _, end = status.rpartition(b") ")  # the name before it may have any characters
+        _, parent, _, session, *_ = end.split(b" ")
         found.append((int(each), int(parent), int(session)))
     return found

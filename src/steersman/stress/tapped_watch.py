@@ -11,14 +11,13 @@ from steersman.machinery.errors.status import expired
 from steersman.machinery.values.times import monotonic
 from steersman.net.message import BodyWriter
 from steersman.stress.objects import WatchedEvent, event_in
-from steersman.stress.point import Kind, Point
+from steersman.stress.point import EVENTS, Kind, Point
 
 _MOST_HELD: Final = 16 << 20
 """Bytes of events that are held back at most; then the watch is cut off, as that of a client that does not read."""
 _LONGEST: Final = 5.0
 """Seconds for which events are held back at most, unless a watch shall stay behind for longer."""
 _BETWEEN: Final = 0.05
-_COUNTED: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 
 
 class Events(Protocol):
@@ -102,7 +101,7 @@ class TappedWatch:
     def _pass_on(self, data: bytes) -> None:
         assert self._writer is not None
         event = event_in(data)
-        kind = self._tap.event(self._point, event) if event.type in _COUNTED and event.name else None
+        kind = self._tap.event(self._point, event) if event.type in EVENTS and event.name else None
         if kind is not None and self._kind is None:
             self._begin(kind)
         if self._kind is None:

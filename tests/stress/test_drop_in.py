@@ -1,0 +1,57 @@
+"""Points that the servers of a test suite note into files."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from steersman.faults.fault import Met
+from steersman.machinery.identity.action import Action
+from steersman.stress.drop_in import Notes, Task, read_hits, read_points, write_task
+from steersman.stress.point import Kind, PlannedFault, Point
+
+ACTION = Action("get", "", "v1", "configmaps", namespace="default", name="a")
+POINT = Point("manager", "get", "configmaps", "default", "a")
+
+
+@contextmanager
+def no_space() -> Iterator[None]:
+    """Let no file of this process grow."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def request(notes: Notes) -> None:
+    """Let a request pass the interceptor of a server."""
+    assert notes.fault_set.interceptor is not None
+    observed = notes.fault_set.interceptor.begin(Met(ACTION, "jane", (), "manager/v1", "a"))
+    assert observed is not None
+    if await observed.before() is None:
+        await observed.after(200)
+
+
+async def test_requests_go_on_if_there_is_no_space_for_their_points(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_task(tmp_path, Task([PlannedFault(Kind.ERROR, POINT)]))
+    notes = Notes(tmp_path)
+    await request(notes)
+    with caplog.at_level(logging.WARNING), no_space():
+        await request(notes)
+        await request(notes)
+    assert [each.getMessage() for each in caplog.records] == [
+        "points of steersman stress are missing: [Errno 27] File too large"
+    ]
+    await request(notes)
+    notes.close()
+    assert [each.point.nth for each in read_points(tmp_path)] == [1, 4]
+    assert read_hits(tmp_path) == [PlannedFault(Kind.ERROR, POINT)]
