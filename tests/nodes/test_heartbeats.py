@@ -14,6 +14,7 @@ from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.informer import Informer
 from steersman.client.resources import LEASES, NODES
+from steersman.client.transport import Unreachable
 from steersman.controllers.node_lifecycle import GRACE
 from steersman.nodes.heartbeats import Heartbeats, lease_seconds
 from steersman.nodes.node_set import NodeSet
@@ -84,3 +85,36 @@ async def test_extended_resources_of_the_capacity_are_allocatable() -> None:
     heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=lambda: True)
     assert await heartbeats.send(node, reports=True)
     assert client.patches == [{**node.template.allocatable, "example.com/gpu": "4", "example.com/gone": None}]
+
+
+class FailingClient(RecordingClient):
+    """A client whose first renewals of leases fail."""
+
+    def __init__(self, node: Node, failures: int) -> None:
+        super().__init__(node)
+        self._failures = failures
+
+    async def patch_without_result(
+        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **more: object
+    ) -> None:
+        if resource is not LEASES:
+            await super().patch_without_result(resource, name, namespace, patch, **more)
+        elif self._failures:
+            self._failures -= 1
+            raise Unreachable("no connection")
+        else:
+            self.renewed[name] += 1
+
+
+@pytest.mark.parametrize(("failures", "renewed"), [(4, 1), (5, 0)])
+async def test_a_renewal_is_tried_five_times_and_the_status_is_reported_anyway(failures: int, renewed: int) -> None:
+    hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
+    node = SimulatedNode("n", 0, NodeTemplate(), hosts, ranges)
+    client = FailingClient(node.node(), failures)
+    objects: Informer[Node] = Informer(cast("Client", client), NODES)
+    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=lambda: True)
+    assert await heartbeats.send(node, reports=True)
+    assert client.renewed["n"] == renewed
+    assert len(client.patches) == 1
+    assert await heartbeats.send(node, reports=False)
+    assert client.renewed["n"] == renewed + 1

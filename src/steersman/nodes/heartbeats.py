@@ -32,6 +32,9 @@ _REPORT_EVERY: Final = 300.0
 """Seconds between two status reports of a node."""
 _AT_ONCE: Final = 16
 """Nodes that register at the same time."""
+_TRIES: Final = 5
+"""Attempts at a renewal or a status report, one directly after the other, until the next heartbeat is due
+(`maxUpdateRetries`, `nodeStatusUpdateRetry`)."""
 _TOGETHER: Final = 0.2
 """Seconds for which due renewals wait for each other, to be sent together."""
 
@@ -149,14 +152,18 @@ class Heartbeats:
         return await self._succeeds(node, self._report) if reports and self._has(node) else renewed
 
     async def _succeeds(self, node: SimulatedNode, send: Callable[[SimulatedNode], Awaitable[None]]) -> bool:
-        """Send a part of a heartbeat. Return False if it fails."""
-        try:
-            await send(node)
-        except (StatusError, Unreachable) as error:
-            if self._has(node):
-                logger.warning("heartbeat of node %s: %s", node.name, error)
-            return False
-        return True
+        """Send a part of a heartbeat, several times if it fails, as a kubelet does. Return False if all fail."""
+        for left in reversed(range(_TRIES)):
+            try:
+                await send(node)
+            except (StatusError, Unreachable) as error:
+                if not self._has(node):
+                    return False
+                if not left:
+                    logger.warning("heartbeat of node %s: %s", node.name, error)
+            else:
+                return True
+        return False
 
     def _is_to_report(self, node: SimulatedNode) -> bool:
         """Return True if others have marked the node as not ready, or have changed its extended resources."""
