@@ -74,6 +74,8 @@ class Log:
 
     def current(self, keys: Sequence[str]) -> tuple[dict[str, KeyValue], dict[str, StorageDamaged]]:
         """Return the present values of keys that have one, and the errors of damaged ones."""
+        if len(keys) == 1:
+            return self._current_of(keys[0])
         found: dict[str, KeyValue] = {}
         damaged: dict[str, StorageDamaged] = {}
         for index in range(0, len(keys), ROWS_PER_STATEMENT):
@@ -94,6 +96,20 @@ class Log:
                     else:
                         damaged[key] = _damaged(key, revision)
         return found, damaged
+
+    def _current_of(self, key: str) -> tuple[dict[str, KeyValue], dict[str, StorageDamaged]]:
+        """Return what `current` returns for one key, without joined texts: most batches have one write."""
+        found = self.connection.execute(
+            """SELECT revision, create_revision, prev_revision, expires, checksum, value FROM log
+               WHERE key = ? ORDER BY revision DESC LIMIT 1""",
+            (key,),
+        ).fetchone()
+        if found is None or (value := found[5]) is None:
+            return {}, {}
+        revision, created, replaced, expires, checksum, _ = found
+        if checksum not in (None, row_checksum(revision, key.encode(), value, created, replaced, expires)):
+            return {}, {key: _damaged(key, revision)}
+        return {key: KeyValue(key, value, created, revision)}, {}
 
     def _statement_of_current(self, count: int) -> str:
         wanted = ", ".join([f"({number}, ?)" for number in range(count)])
@@ -120,6 +136,16 @@ class Log:
         except BaseException:
             self.rollback()
             raise
+
+    def append_new(self, row: Row, record: str | None = None) -> bool:
+        """Commit the row of a new object, in one statement with the search for its key.
+
+        Return False, and write nothing, if the key has a value, damaged or not.
+        """
+        columns: tuple[object, ...] = with_checksum(row)
+        if record is None:
+            return self.connection.execute(_INSERTION_OF_NEW, columns).rowcount == 1
+        return self.connection.execute(_INSERTION_OF_NEW_WITH_RECORD, (*columns, record)).rowcount == 1
 
     def _insert(self, rows: Sequence[Row], records: Sequence[str] | None) -> None:
         form = (len(rows), records is not None)
@@ -345,6 +371,18 @@ def insertion(count: int, *, with_records: bool = False) -> str:
     columns = "revision, key, value, create_revision, prev_revision, expires, checksum"
     values = "(?, ?, ?, ?, ?, ?, ?, ?)" if with_records else "(?, ?, ?, ?, ?, ?, ?)"
     return f"INSERT INTO log ({columns}{', record' if with_records else ''}) VALUES {', '.join([values] * count)}"
+
+
+def _insertion_of_new(*, with_record: bool) -> str:
+    """Return the statement that inserts one row with its checksum unless its key has a value."""
+    return insertion(1, with_records=with_record).partition("VALUES")[0] + (
+        f"SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7{', ?8' if with_record else ''} "
+        "WHERE (SELECT value FROM log WHERE key = ?2 ORDER BY revision DESC LIMIT 1) IS NULL"
+    )
+
+
+_INSERTION_OF_NEW: Final = _insertion_of_new(with_record=False)
+_INSERTION_OF_NEW_WITH_RECORD: Final = _insertion_of_new(with_record=True)
 
 
 def with_checksum(row: Row) -> tuple[int, str, bytes | None, int, int, int, int]:

@@ -100,8 +100,10 @@ class Writer:
 
         Raises sqlite3.Error, and then nothing was written.
         """
-        held, damaged = self._log.current(list({write.key: None for write in batch}))
         now = self._clock()
+        if len(batch) == 1 and (created := self._create_at_once(batch, now)):
+            return created
+        held, damaged = self._log.current(list({write.key: None for write in batch}))
         rows = decide(batch, held, damaged, self._revision, now)
         if rows:
             if self._keeps_records:
@@ -111,6 +113,19 @@ class Writer:
                 self._log.append(rows)
             self._revision = rows[-1][0]
         return [write.outcome for write in batch if type(write.outcome) is Event]
+
+    def _create_at_once(self, batch: Sequence[Write], now: float) -> list[Event]:
+        """Commit a single create in one statement. Return no event, and write nothing, if the key exists already, or for
+        another write than a create.
+        """
+        (write,) = batch
+        if write.expected_revision or write.value is None:
+            return []
+        (row,) = decide(batch, {}, {}, self._revision, now)
+        if not self._log.append_new(row, encode_record(now, write.origin) if self._keeps_records else None):
+            return []
+        self._revision = row[0]
+        return [write.outcome] if type(write.outcome) is Event else []
 
     async def run(self, job: Callable[[Log], bool | None]) -> bool | None:
         """Run `job` on the thread between batches; return or raise its result."""
