@@ -88,6 +88,8 @@ CASES: Final = (
         PythonPackage("dask-kubernetes", "2023.6.0", "dask_kubernetes.operator.controller", _DASK),
         _shell("dask"),
         options=("--controllers",),
+        # kopf notes in one request that the cluster was handled, and in the next the phase that its components wait for.
+        further=frozenset({"crash-after at patch daskclusters.kubernetes.dask.org default/simple (2nd)"}),
     ),
     Case(
         "certificates",

@@ -1,3 +1,3 @@
-# A Dask cluster with its default workers.
+# A Dask cluster with its default worker.
 kubectl apply -f cluster.yaml
 kubectl wait --for=create daskworkergroup/simple-default --timeout=15s
