@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from time import monotonic
 
 import pytest
@@ -124,15 +125,16 @@ def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() 
 
 
 class OccupiedThreads:
-    """Worker threads that are occupied until `over` is set, so that further work waits."""
+    """Worker threads that are occupied, the first until `first_over` is set, the second until `over`: further work waits."""
 
     def __init__(self, threads: WorkerThreads) -> None:
         self.threads = threads
-        self.over = threading.Event()
+        self.over, self.first_over = threading.Event(), threading.Event()
         self.done: list[str] = []
         self._begun = [threading.Event(), threading.Event()]
         self._held = [
-            asyncio.ensure_future(Account(threads).offload_if(True, self._hold, each)) for each in self._begun
+            asyncio.ensure_future(Account(threads).offload_if(True, self._hold, each, over))
+            for each, over in zip(self._begun, (self.first_over, self.over), strict=True)
         ]
 
     async def begun(self) -> OccupiedThreads:
@@ -140,9 +142,14 @@ class OccupiedThreads:
             await asyncio.to_thread(each.wait)
         return self
 
-    def _hold(self, begun: threading.Event) -> None:
+    def release(self) -> None:
+        """Let both threads go on."""
+        self.first_over.set()
+        self.over.set()
+
+    def _hold(self, begun: threading.Event, over: threading.Event) -> None:
         begun.set()
-        self.over.wait()
+        over.wait()
 
     def ask(self, user: str, name: str) -> asyncio.Future[None]:
         return asyncio.ensure_future(Account(self.threads, user).offload_if(True, self.done.append, name))
@@ -156,19 +163,20 @@ async def wait_until_queued(*waiting: asyncio.Future[None]) -> None:
 async def test_users_alternate_however_much_one_has_requested_before(
     threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    readings = count()
+    monkeypatch.setattr("steersman.work.threads.thread_time", lambda: next(readings) / 1000)  # all steps are equal
     busy = await OccupiedThreads(threads).begun()
     waiting = [busy.ask("alice", f"a{number}") for number in range(50)]
     await wait_until_queued(*waiting)
     waiting += [busy.ask("bob", "b0"), busy.ask("bob", "b1"), busy.ask("carol", "c0"), busy.ask("", "server")]
     await wait_until_queued(*waiting)
-    busy.over.set()
+    busy.first_over.set()  # one thread works, so that the order is the same each time
     await asyncio.gather(*waiting)
-    # with two threads, neighbours may end in another order
-    assert busy.done.index("server") <= 1
+    busy.over.set()
+    assert busy.done[0] == "server"
     assert max(busy.done.index("b0"), busy.done.index("c0")) <= 4
     assert busy.done.index("b1") <= 7
-    alice = [name for name in busy.done if name[0] == "a"]
-    assert all(abs(int(name[1:]) - at) <= 1 for at, name in enumerate(alice))
+    assert [name for name in busy.done if name[0] == "a"] == [f"a{number}" for number in range(50)]
 
 
 async def test_a_request_is_finished_before_others_of_its_user_are_begun(threads: WorkerThreads) -> None:
@@ -177,7 +185,7 @@ async def test_a_request_is_finished_before_others_of_its_user_are_begun(threads
     waiting = [asyncio.ensure_future(second.offload_if(True, busy.done.append, "second")) for _ in range(4)]
     waiting += [asyncio.ensure_future(first.offload_if(True, busy.done.append, "first")) for _ in range(4)]
     await wait_until_queued(*waiting)
-    busy.over.set()
+    busy.release()
     await asyncio.gather(*waiting)
     assert busy.done[:3] == ["first"] * 3
     assert busy.done[5:] == ["second"] * 3
@@ -198,7 +206,7 @@ async def test_a_user_with_much_queued_work_gets_too_many_requests_and_others_do
         check_backlog(Account(threads, f"user{number}"))
     # requests that have started still get their work done
     last = busy.ask("alice", "last")
-    busy.over.set()
+    busy.release()
     await last
     assert busy.done.count("last") == 1
 
@@ -210,7 +218,7 @@ async def test_many_users_have_less_room_each(threads: WorkerThreads) -> None:
     with pytest.raises(StatusError, match="too many requests"):
         check_backlog(Account(threads, "user7"))
     check_backlog(Account(threads, "another"))
-    busy.over.set()
+    busy.release()
     await asyncio.gather(*waiting)
     check_backlog(Account(threads, "user7"))
 
@@ -223,7 +231,7 @@ async def test_abandoned_work_is_dropped_and_not_done(threads: WorkerThreads) ->
         each.cancel()
     await asyncio.gather(*waiting[1:], return_exceptions=True)
     check_backlog(Account(threads, "alice"))
-    busy.over.set()
+    busy.release()
     await waiting[0]
     assert await Account(threads).offload_if(True, len, busy.done) == 1
 
@@ -235,7 +243,7 @@ async def test_closed_threads_block_no_caller(threads: WorkerThreads) -> None:
     threads.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    busy.over.set()
+    busy.release()
     assert not busy.done
 
 
