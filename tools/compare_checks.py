@@ -4,8 +4,9 @@
 
 The definitions that a project brings are created on the server. Its other objects are sent there one by one (dry run,
 strict validation), as they are and, of `--broken` of them, with one fault each: an unknown field, a value of another
-type, a missing field, or a bad name. Compared are the verdicts' rules, fields and messages; a check may name a
-value of another type more exactly. Left out are objects that change what happens to others: policies, quotas, webhooks and APIServices; and Services with an address of their own.
+type, a missing field, or a bad name. Compared are the verdicts' rules, fields and messages; a check may name a value of
+another type more exactly. Left out are objects that change what happens to others: policies, quotas, webhooks and
+APIServices; and Services with an address of their own.
 """
 
 from __future__ import annotations
