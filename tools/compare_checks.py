@@ -4,8 +4,9 @@
 
 The definitions that a project brings are created on the server. Its other objects are sent there one by one (dry run,
 strict validation), as they are and, of `--broken` of them, with one fault each: an unknown field, a value of another
-type, a missing field, or a bad name. Compared are the verdicts' rules, fields and messages; a check may name a
-value of another type more exactly. Left out are objects that change what happens to others: policies, quotas, webhooks and APIServices; and Services with an address of their own.
+type, a missing field, or a bad name. Compared are the verdicts' rules, fields and messages; a check may name a value of
+another type more exactly. Left out are objects that change what happens to others: policies, quotas, webhooks and
+APIServices; and Services with an address of their own.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ _COMPARED: Final = frozenset(
 )
 _IN_BRACKETS: Final = re.compile(r"\[[^]]*\]")
 _NAMESPACE: Final = "checked"
+_NAMESPACES: Final = (None, _NAMESPACE, "default")
+"""Namespaces of objects; a check makes every other one, and a server has no such namespace."""
 _PATIENCE: Final = 30.0
 Row = tuple[str, str, str]
 """Rule, field and message of a verdict."""
@@ -175,19 +178,19 @@ class Comparison:
     def run(self, name: str, share: int) -> None:
         """Compare the verdicts on a project's objects, and on `share` of them with faults."""
         published = Published(name)
-        for each in published.definitions.values():
-            if self._client.ask("POST", COLLECTION, each).code == 201:
+        for definition, each in published.definitions.items():
+            if self._client.ask("POST", COLLECTION, each).code == 201:  # another project may have brought it
                 await_served(self._client, Defined(each), _PATIENCE)
+                self._definitions[definition] = each
         self._paths = Paths(self._client)
         bodies = list(objects_of(published))
         chosen = self._chance.sample(bodies, min(share, len(bodies)))
         faulty = [broken(each, self._chance) for each in chosen]
-        faulty = [each for each in faulty if _name(each)]
+        faulty = [each for each in faulty if _name(each) and each["metadata"].get("namespace") in _NAMESPACES]
         for number, each in enumerate(faulty):
             each["metadata"]["name"] = f"{each['metadata']['name']}{number}"
         self.documents += len(bodies)
         self.broken += len(faulty)
-        self._definitions |= published.definitions
         self._compare([*self._definitions.values()], [*bodies, *faulty])
         print(f"{name}: {len(bodies)} documents, {len(faulty)} broken; {self.different} differ so far", flush=True)
 

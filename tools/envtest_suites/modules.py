@@ -45,7 +45,14 @@ MODULES: Final = (
         "v0.16.2",
         packages=tuple(
             f"pkg/controllers/{each}"
-            for each in ("clusterexternalsecret", "externalsecret", "pushsecret", "secretstore")
+            for each in (
+                "clusterexternalsecret",
+                "crds",
+                "externalsecret",
+                "pushsecret",
+                "secretstore",
+                "webhookconfig",
+            )
         ),
     ),
 )
