@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,22 +16,22 @@ from tests.testing.strategies.widgets import DEFINITION, Keeper, Operator
 pytestmark = pytest.mark.slow
 
 FOUND = {
-    "stale": ("the end state depends on the way there", 2),
-    "orphan": ("left behind after all objects were deleted: ConfigMap default/a", 1),
-    "busy": ("there is no rest after 1 s: still written is Widget default/a", 1),
-    "finalizer": ("Widget a is not gone 1 s after its deletion; finalizers: ['example.com/keep']", 1),
-    "generation": ("status.observedGeneration is 1, metadata.generation 2", 2),
+    "stale": ("the end state depends on the way there", 2, 10),
+    "orphan": ("left behind after all objects were deleted: ConfigMap default/a", 1, 10),
+    "busy": ("there is no rest after 1 s: still written is Widget default/a", 1, 1),
+    "finalizer": ("Widget a is not gone 1 s after its deletion; finalizers: ['example.com/keep']", 1, 1),
+    "generation": ("status.observedGeneration is 1, metadata.generation 2", 2, 1),
 }
-"""The message, and the steps of the smallest plan, by fault."""
+"""The message, the steps of the smallest plan, and the patience in seconds, by fault."""
 
 
 @pytest.mark.parametrize("fault", FOUND)
 def test_a_fault_is_found_with_a_small_plan(widgets: ThreadedEnvironment, fault: str) -> None:
-    text, steps = FOUND[fault]
+    text, steps, timeout = FOUND[fault]
     with Operator(widgets, fault).running(), pytest.raises(NotConverged) as caught:
         # many examples, as a fault that is seen ends them
         check_operator(
-            widgets, custom_resources(DEFINITION), examples=100, quiet=0.1, timeout=1, shrinking=20, faults=()
+            widgets, custom_resources(DEFINITION), examples=100, quiet=0.1, timeout=timeout, shrinking=90, faults=()
         )
     assert text in str(caught.value)
     _, _, plan = str(caught.value).partition("the plan:\n")
@@ -39,7 +40,12 @@ def test_a_fault_is_found_with_a_small_plan(widgets: ThreadedEnvironment, fault:
 
 def test_an_operator_without_a_fault_passes(widgets: ThreadedEnvironment) -> None:
     with Operator(widgets).running():
-        check_operator(widgets, custom_resources(DEFINITION), examples=4, quiet=0.1)
+        check_operator(widgets, custom_resources(DEFINITION), examples=4, quiet=0.1, until=has_observed)
+
+
+def has_observed(widget: dict[str, Any]) -> bool:
+    """Return True if the operator has seen a Widget as it is."""
+    return widget.get("status", {}).get("observedGeneration") == widget["metadata"]["generation"]
 
 
 @pytest.fixture
