@@ -45,7 +45,8 @@ def test_an_operator_without_a_fault_passes(widgets: ThreadedEnvironment) -> Non
 
 def has_observed(widget: dict[str, Any]) -> bool:
     """Return True if the operator has seen a Widget as it is."""
-    return widget.get("status", {}).get("observedGeneration") == widget["metadata"]["generation"]
+    seen: bool = widget.get("status", {}).get("observedGeneration") == widget["metadata"]["generation"]
+    return seen
 
 
 @pytest.fixture
