@@ -50,9 +50,6 @@ _SHARED = {"api", "shared_environment", "shared_cluster"}
 STATES: Final = pytest.StashKey[first_states.FirstStates]()
 """The first states with which servers in memory begin."""
 
-MOVED: Final = pytest.StashKey[float]()
-"""Seconds by which the clock was moved before a test."""
-
 USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
 """The administrator, and a user without rights."""
 
@@ -105,29 +102,27 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         return (yield)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Keep the time before a test and its fixtures. Fixtures of a module have it as they leave it."""
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Iterator[None]:
+    """Fail a test in which a memoised function kept a key over its bound, and undo the test's changes of the clock.
+
+    It is a fixture, as those of modules keep their changes of the clock; and one instead of two, as each costs time.
+    """
     memoised.faults.clear()
-    item.stash[MOVED] = times.unix_now() - time.time()
-    return (yield)
+    moved = times.unix_now() - time.time()
+    yield
+    times.advance(moved - (times.unix_now() - time.time()))
+    assert memoised.faults == []
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
-    """Undo the test's changes of the clock, and fail it if a memoised function kept a key over its bound.
-
-    After a file of tests, what its tests have loaded and kept is excluded from garbage collection.
-
-    These are hooks and not fixtures, as each fixture costs time in every test.
-    """
+    """After a file of tests, exclude what its tests have loaded and kept from garbage collection."""
     try:
         return (yield)
     finally:
-        times.advance(item.stash[MOVED] - (times.unix_now() - time.time()))
         if nextitem is None or nextitem.path != item.path:
             _freeze_what_is_left()
-        assert memoised.faults == []
 
 
 def _freeze_what_is_left() -> None:

@@ -68,6 +68,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run
         yield found
     finally:
         await cluster.stop()
+        clock.close()
 
 
 async def test_usage_of_pods_and_nodes_is_reported(running: Running) -> None:

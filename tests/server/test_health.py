@@ -184,13 +184,13 @@ async def test_a_control_plane_whose_disk_takes_no_writes_is_not_well(
     client = client_of(plane)
     assert (await client.get("/livez")).status == (await client.get("/readyz")).status == 200
 
-    def fail(log: Log, rows: object) -> None:
+    def fail(*_: object) -> None:
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(Log, "append", fail)
+        patched.setattr(Log, "append_new", fail)
         body = {"metadata": {"name": "a"}}
         assert (await client.post("/api/v1/namespaces/default/configmaps", body)).status == 500
     for path, checks in {"/livez": ("etcd",), "/readyz": ("etcd", "etcd-readiness")}.items():

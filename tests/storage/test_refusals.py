@@ -98,6 +98,7 @@ async def test_each_way_in_which_the_file_refuses_to_be_written_is_told(
         assert await not_ready(store, 1) is None
         with monkeypatch.context() as patched:
             patched.setattr(Log, "append", refuse)
+            patched.setattr(Log, "append_new", refuse)
             for number in range(20):
                 with pytest.raises(StorageUnavailable):
                     await store.create(f"/{number}", b"1")
@@ -146,7 +147,7 @@ async def test_a_value_that_no_store_would_take_says_nothing_of_the_store(
 
     store = await SQLiteStorage.open(tmp_path / "store.db", compaction_interval=0, lease_interval=0)
     try:
-        monkeypatch.setattr(Log, "append", refuse)
+        monkeypatch.setattr(Log, "append_new", refuse)
         with pytest.raises(ValueRefused):
             await store.create("/a", b"1")
         assert await not_ready(store, 1) is None
@@ -171,6 +172,7 @@ async def test_readiness_and_metrics_of_a_server_tell_it(tmp_path: Path, monkeyp
 
         with monkeypatch.context() as patched:
             patched.setattr(Log, "append", refuse)
+            patched.setattr(Log, "append_new", refuse)
             with pytest.raises(StorageUnavailable):
                 await plane.storage.create("/a", b"1")
             told = "".join(plane.server.config.registry.expose())
