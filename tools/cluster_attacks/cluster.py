@@ -16,7 +16,7 @@ from steersman.testing import BlockingClient, ServerProcess
 Plain = dict[str, Any]
 
 NAMESPACE: Final = "attacker"
-_HELD: Final = re.compile(r"the loop was held for ([0-9.]+) s \(.* the process ([0-9.]+) s,.* looks? in (\S+):")
+_HELD: Final = re.compile(r"the loop was held for ([0-9.]+) s \(.* the process ([0-9.]+) s,.* samples? in (\S+):")
 _TOLD_FROM: Final = 0.015
 """Seconds of a hold that the watchdog tells of."""
 _EVERY: Final = 1.0
@@ -129,7 +129,7 @@ class AttackedCluster:
         failed = [line for line in lines if "panic'd" in line or line.startswith("Traceback")]
         if failed:
             at = lines.index(failed[0])
-            told.append("logged " + " | ".join(lines[max(at - 1, 0) : at + 30])[-1500:])
+            told.append("logged " + " | ".join(line[:300] for line in lines[max(at - 1, 0) : at + 30]))
         return told
 
     def quiet(self, seconds: float) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.client.resources import CONFIG_MAPS
+from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
 from steersman.controllers.garbage_collector.graph import Graph, Node
 
 _Step = tuple[str, list[tuple[str, bool | None]] | None]
@@ -36,3 +37,18 @@ def test_dependents_that_block_are_those_whose_references_say_so(
         for each in filter(None, map(graph.get, _UIDS)):
             expected = {uid for uid, dependent in each.dependents.items() if _blocks_deletion(each, dependent)}
             assert each.blocking.keys() == expected
+
+
+async def test_an_owner_that_has_gone_needs_no_work() -> None:
+    graph = Graph(lambda _: None, lambda _: None, lambda *_: None)
+    graph.put(CONFIG_MAPS, ObjectMeta(uid="a", name="a", namespace="n"))
+    of_a = OwnerReference(api_version="v1", kind="ConfigMap", name="a", uid="a", block_owner_deletion=True)
+    graph.put(CONFIG_MAPS, ObjectMeta(uid="b", name="b", namespace="n", owner_references=[of_a]))
+    graph.remove("a")
+    collector = object.__new__(GarbageCollector)  # without a client, so that it asks no server
+    collector.graph = graph
+    for what in ("orphan", "delete"):
+        await collector.sync((what, "a"))
+    kept = graph.get("a")
+    assert kept is not None
+    assert kept.dependents.keys() == {"b"}

@@ -116,11 +116,11 @@ class GarbageCollector(Controller[tuple[str, str]]):
         node = self.graph.get(uid)
         if node is None:
             return
-        if what == _TO_ORPHAN:
-            await self._orphan(node)
-        elif not node.observed:
-            if not node.absent:
+        if not node.observed:
+            if what == _TO_DELETE and not node.absent:
                 await self._check_unobserved(node)
+        elif what == _TO_ORPHAN:
+            await self._orphan(node)
         elif node.deleting_dependents:
             await self._continue_foreground(node)
         elif not node.being_deleted and node.owners:
