@@ -49,11 +49,9 @@ class Program(InOrder):
             click.echo(error.format_message(), err=True)  # a group without a subcommand prints its help
             sys.exit(_FAILED)
         except click.ClickException as error:
-            click.echo(f"{_NAME}: {message_of(error)}", err=True)
-            sys.exit(_FAILED)
+            fail_with(_FAILED, message_of(error))
         except click.Abort:
-            click.echo(f"{_NAME}: interrupted", err=True)
-            sys.exit(INTERRUPTED)
+            fail_with(INTERRUPTED, "interrupted")
         except OSError as error:
             if not is_of_output(error):
                 raise
