@@ -24,8 +24,8 @@ from steersman.cluster.definitions import NotServed
 from steersman.cluster.definitions import install as install_definitions
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
+from steersman.cluster.opening.errors import CannotOpen
 from steersman.cluster.opening.opening import prepare
-from steersman.cluster.opening.part import CannotOpen
 from steersman.cluster.scheduling_paths import install_scheduling_paths
 from steersman.controllers.all import VOLUME_DRIVER
 from steersman.controllers.authority import Authority

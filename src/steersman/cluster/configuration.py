@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from steersman.api.core.v1 import Taint
 from steersman.cluster.load_configuration import CurveEntry, LoadError, MetricEntry, UsageEntry, load_of
-from steersman.dumps.reading import Dump
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.suggestions import explain_validation_error
 from steersman.machinery.validation.formats import is_valid_label_value
@@ -22,6 +21,9 @@ from steersman.nodes.load import Load
 from steersman.nodes.node_set import Networks, NodeSet
 from steersman.nodes.rehearsal import Unknown
 from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
+
+if TYPE_CHECKING:
+    from steersman.dumps.reading import Dump
 
 HOSTS: Final = IPv4Network("172.16.0.0/12")
 """Addresses of simulated nodes."""

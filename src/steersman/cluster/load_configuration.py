@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.private_files import read_bounded
 from steersman.machinery.selectors import labels
@@ -122,6 +119,8 @@ def _read(path: Path) -> Mapping[str, Any]:
     data = read_bounded(path, _MOST_BYTES)
     if path.suffix == ".csv":
         return _read_csv(path, data)
+    from steersman.machinery.codec.yaml_files import YAMLFileError, read_documents
+
     try:
         found = read_documents(path)
     except YAMLFileError as error:
@@ -132,6 +131,9 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _read_csv(path: Path, data: bytes) -> Mapping[str, Any]:
+    import csv
+    import io
+
     try:
         rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig")), strict=True))
     except (UnicodeDecodeError, csv.Error) as error:

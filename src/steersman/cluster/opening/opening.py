@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from steersman.cluster.configuration import PODS, Configuration, ConfigurationError
-from steersman.cluster.opening.addresses import pod_range_for, service_range_of
-from steersman.cluster.opening.etcd_snapshot import is_etcd_snapshot, read_etcd_snapshot
 from steersman.cluster.opening.note import Note, read_note
-from steersman.cluster.opening.part import parts_with
 from steersman.controlplane.control_plane import PARTS
 from steersman.controlplane.data_folder import file_of
 from steersman.controlplane.options import Options
-from steersman.dumps.errors import DumpError
-from steersman.dumps.reading import Dump, read_dump
 from steersman.work.parts import Part
+
+if TYPE_CHECKING:
+    from steersman.dumps.reading import Dump
 
 
 class Prepared(NamedTuple):
@@ -44,23 +42,33 @@ def prepare(options: Options, configuration: Configuration) -> Prepared:
                 "and open it again"
             )
         return Prepared(*_as_noted(options, configuration, note), PARTS, notes)
+    return _with_dump(options, configuration, notes)
+
+
+def _with_dump(options: Options, configuration: Configuration, notes: list[str]) -> Prepared:
+    # Other clusters start without what reads dumps.
+    from steersman.cluster.opening.addresses import pod_range_for, service_range_of
+    from steersman.cluster.opening.part import parts_with
+
     dump = configuration.begins_with
     if dump is None:
         assert configuration.dump is not None
-        try:
-            dump = _read(configuration.dump, notes)
-        except DumpError as error:
-            raise ConfigurationError(str(error)) from None
+        dump = _read(configuration.dump, notes)
     configuration = replace(configuration, begins_with=None)  # it is large
     note = Note(service_range=service_range_of(dump.objects), pod_range=str(pod_range_for(dump.objects)))
     return Prepared(*_as_noted(options, configuration, note), parts_with(dump, note, notes), notes)
 
 
 def _read(path: Path, notes: list[str]) -> Dump:
-    """Return the objects of a dump or of a snapshot of etcd. Raises DumpError."""
-    if is_etcd_snapshot(path):
-        return read_etcd_snapshot(path, notes)
-    return read_dump(path)
+    """Return the objects of a dump or of a snapshot of etcd. Raises ConfigurationError."""
+    from steersman.cluster.opening.etcd_snapshot import is_etcd_snapshot, read_etcd_snapshot
+    from steersman.dumps.errors import DumpError
+    from steersman.dumps.reading import read_dump
+
+    try:
+        return read_etcd_snapshot(path, notes) if is_etcd_snapshot(path) else read_dump(path)
+    except DumpError as error:
+        raise ConfigurationError(str(error)) from None
 
 
 def _as_noted(options: Options, configuration: Configuration, note: Note) -> tuple[Options, Configuration]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from steersman.cluster.opening.completing import complete
+from steersman.cluster.opening.errors import CannotOpen
 from steersman.cluster.opening.items import Item
 from steersman.cluster.opening.note import Note, remove_note, write_note
 from steersman.controlplane.control_plane import PARTS
@@ -67,10 +68,6 @@ class _Row(NamedTuple):
     resource: GroupResource
     key: str
     value: bytes
-
-
-class CannotOpen(Exception):
-    """The error of a dump that cannot be opened; the text says why."""
 
 
 def parts_with(dump: Dump, note: Note, notes: list[str]) -> Sequence[type[Part]]:
