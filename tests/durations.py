@@ -56,7 +56,7 @@ def updated(known: Seconds, measured: Measured, longer: Container[str], root: Pa
 
     A file's seconds of SHORT are those of FAST without those of its functions that are in `longer`.
     """
-    short = Counter(measured.files[FAST])
+    short = dict(measured.files[FAST])
     for name, seconds in measured.functions.items():
         if name in longer:
             short[file_of(name)] -= seconds

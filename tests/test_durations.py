@@ -58,9 +58,11 @@ def test_the_measurements_of_several_processes_are_added_up_by_file_pace_and_fun
         folder = tmp_path / str(number)
         folder.mkdir()
         recorder = durations.Recorder(folder)
-        for phase, seconds, is_slow in (("setup", 0.2, False), ("call", 0.3, False), ("call", 4.0, True)):
-            record(recorder, f"{file}::x[{number}]", phase, seconds, is_slow=is_slow)
-        record(recorder, f"{file}::x[{number}]", "teardown", 0.5)
+        name = f"{file}::x[{number}]"
+        record(recorder, name, "setup", 0.2)
+        record(recorder, name, "call", 0.3)
+        record(recorder, name, "teardown", 0.5)
+        record(recorder, name, "call", 4.0, is_slow=True)
         recorder.pytest_sessionfinish()
     files, functions = durations.merged(tmp_path.glob("*/*"))
     assert files == {"fast": {file: 2.0}, "slow": {file: 8.0}}

@@ -48,7 +48,7 @@ def test_a_written_list_is_read_again_in_order(tmp_path: Path) -> None:
 
 
 def test_a_function_is_left_out_with_all_its_parameters(request: pytest.FixtureRequest) -> None:
-    items = [
+    items: list[pytest.Item] = [
         pytest.Function.from_parent(request.node.parent, name=name, callobj=lambda: None)
         for name in ("x[1::a]", "x[2]", "xy", "z")
     ]
