@@ -36,8 +36,8 @@ inspector: install ## build the page of `steersman inspect` from inspector/ (nee
 	cd inspector && npm ci --no-audit --no-fund --ignore-scripts && npm run build
 	$(BIN)/python -m tools.inspector_page write
 
-test: install ## the unit tests, in some minutes (JOBS=1 for one process, TESTS=tests/net for some)
-	$(BIN)/python -m tools.run_tests --jobs $(JOBS) -m "not slow" $(RUN) $(TESTS)
+test: install ## the short tests, in a minute or two (TESTS=tests/net for all fast ones there, JOBS=1 for one process)
+	$(BIN)/python -m tools.run_tests --jobs $(JOBS) -m "not slow" $(if $(TESTS),,--short) $(RUN) $(TESTS)
 
 test-all: install ## all tests, the slow ones too
 	$(BIN)/python -m pytest --override-ini faulthandler_timeout=900

@@ -28,7 +28,7 @@ from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProce
 from steersman.testing.keys import SERVICE_ACCOUNTS, make_keys
 from steersman.work.offloading import Account, bound, missed_offloads
 from steersman.work.threads import WorkerThreads
-from tests import durations, failures, first_states, hanging, memoised
+from tests import durations, failures, first_states, hanging, longer, memoised
 from tests.example_counts import BY_DEFAULT, IN_CI
 
 nesting.raise_recursion_limit()  # as a server does at its start
@@ -55,9 +55,10 @@ USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of CI."""
+    """Add the options of `tools.run_tests` and CI."""
     own = parser.getgroup("the project's own tests")
     own.addoption("--record-durations", metavar="FOLDER", type=Path, help="write there how long each file took")
+    own.addoption("--short", action="store_true", help="leave out the tests of .ci/longer-tests.txt")
     own.addoption("--watch-updates", action="store_true", help="fail updates that change the stored object in place")
 
 
@@ -76,8 +77,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(durations.Recorder(config.option.record_durations))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests of shared servers on the event loop of these servers."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out longer tests if wanted. Run tests of shared servers on the event loop of these servers."""
+    if config.option.short:
+        config.hook.pytest_deselected(items=longer.leave_out(items, longer.read()))
     for item in items:
         if not _SHARED.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)

@@ -1,4 +1,4 @@
-"""Numbers of examples of property tests, in proportion to the profile's: CI tries more than `make test`."""
+"""Numbers of examples of property tests, in proportion to the profile's: CI tries more than other runs."""
 
 from __future__ import annotations
 

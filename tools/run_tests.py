@@ -1,9 +1,10 @@
 """Run the tests in several processes, and what fails once more, alone.
 
-    python -m tools.run_tests [--jobs N] [--record FILE] [--flaky FILE] [-m MARKS] [-k WORDS] [-x] [--ignore PATH]
-                              [PATH...] [--FLAG=VALUE...]
+    python -m tools.run_tests [--jobs N] [--short] [--record FILE] [--record-longer FILE] [--flaky FILE] [-m MARKS]
+                              [-k WORDS] [-x] [--ignore PATH] [PATH...] [--FLAG=VALUE...]
 
 Each process is a pytest of its own for a part of the files. Parts take equally long by the record of durations.
+With --short, tests that .ci/longer-tests.txt lists are left out.
 A test that fails and passes when it runs by itself is flaky: it is told by name, and written to a file if one is given.
 Exit code 0 if nothing failed but flaky tests, else pytest's. Flags that are not listed above are pytest's own.
 """
@@ -23,7 +24,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Final, NamedTuple
 
-from tests import durations
+from tests import durations, longer
 
 _FAILED: Final = 1
 """pytest's exit code for a run that went through, in which tests failed."""
@@ -38,7 +39,9 @@ _MOST: Final = 10
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.run_tests", description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--short", action="store_true", help="leave out longer tests")
     parser.add_argument("--record", metavar="FILE", type=Path, help="write how long each file of tests took")
+    parser.add_argument("--record-longer", metavar="FILE", type=Path, help="write which of the fast tests are longer")
     parser.add_argument("--flaky", metavar="FILE", type=Path, help="append the names of flaky tests")
     parser.add_argument("-m", dest="marks", default="", help="run tests of these marks")
     parser.add_argument("-k", dest="words", default="", help="run tests whose names match")
@@ -115,23 +118,31 @@ class Processes:
 def _first_run(options: argparse.Namespace, flags: Sequence[str], folder: Path) -> Ended:
     """Run the tests in parts, and record their durations."""
     files = list(_files(options.paths, options.ignore)) if options.jobs > 1 else options.paths
-    pace = {"slow": durations.SLOW, "not slow": durations.FAST}.get(options.marks)
+    pace = durations.SHORT if options.short else {"slow": durations.SLOW, "not slow": durations.FAST}.get(options.marks)
     records = folder / "durations"
     records.mkdir()
-    own = [f"--record-durations={records}"] if options.record else []
+    own = [f"--record-durations={records}"] if options.record or options.record_longer else []
+    own += ["--short"] if options.short else []
     own += [f"--ignore={path}" for path in options.ignore]
     own += [word for flag, value in (("-m", options.marks), ("-k", options.words)) if value for word in (flag, value)]
     own += ["--exitfirst"] if options.exitfirst else []
     parts = durations.parts(files, max(options.jobs, 1), durations.read(), pace)
     ended = Processes([*flags, *own], folder).run(parts, exit_first=options.exitfirst)
+    measured = durations.merged(records.iterdir())
+    if options.record_longer:
+        longer.write(longer.updated(longer.read(options.record_longer), measured.functions), options.record_longer)
     if options.record:
-        durations.merge(records.iterdir(), options.record)
+        known = durations.read(options.record)
+        durations.write(durations.updated(known, measured, longer.read()), options.record)
     return ended
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tests that the arguments name; return the exit code."""
-    options, flags = _arguments().parse_known_args(arguments)
+    parser = _arguments()
+    options, flags = parser.parse_known_args(arguments)
+    if options.short and (options.record or options.record_longer):
+        parser.error("a record is of all fast tests: leave out --short, which `make test TESTS=tests` does")
     stops_early = options.exitfirst or any(flag.startswith("--maxfail") for flag in flags)
     with TemporaryDirectory(prefix="tests-") as folder:
         code, failed = _first_run(options, flags, Path(folder))

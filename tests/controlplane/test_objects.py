@@ -18,8 +18,16 @@ from steersman.rest.context import loopback
 from steersman.rest.objects import NamespaceCache, Presence, Reading
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
+from steersman.testing.clock import Clock
 
 LARGE = {f"key-{number}": "" for number in range(2_000)}
+
+
+@pytest.fixture
+async def clock() -> AsyncIterator[Clock]:
+    clock = Clock()
+    yield clock
+    clock.close()
 
 
 @pytest.fixture
@@ -130,7 +138,7 @@ async def test_what_is_made_of_a_namespace_is_kept_until_an_object_changes(objec
     assert len(seen.here) == 3, "what did not change was not read again"
 
 
-async def test_followers_are_told_of_each_change_before_the_write_is_acknowledged() -> None:
+async def test_followers_are_told_of_each_change_before_the_write_is_acknowledged(clock: Clock) -> None:
     storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
     store: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage)
     objects = StoreObjects(store)
@@ -149,6 +157,7 @@ async def test_followers_are_told_of_each_change_before_the_write_is_acknowledge
     assert (told[3:], presence[2:]) == ([True], [True])
     store.cacher.start_over(ValueError("what it shows is not what is stored"))
     assert (told[4:], presence[3:]) == ([False], [False])
+    await clock.advance(seconds=10)  # it waits before it starts over
     await store.cacher.wait_until_ready()
     assert (told[5:], presence[4:]) == ([True], [True])
     await store.stop()

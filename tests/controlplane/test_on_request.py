@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.endpoints.small_server import Watch
+
 SHARED = pytest.mark.asyncio(loop_scope="session")
 """Mark for tests that use the shared server."""
 
@@ -63,9 +65,9 @@ async def test_a_watch_of_one_version_tells_of_writes_in_another(api_with_everyt
     patch = {"metadata": {"labels": {"a": "b"}}}
     answer = await api.request("PATCH", f"{claims('v1', namespace)}/c", patch, **{"content-type": MERGE})
     assert answer.status == 200
-    path = f"{claims('v1beta1', namespace)}?watch=1&resourceVersion=0&timeoutSeconds=1"
-    events = [json.loads(line) for line in (await api.get(path)).body.splitlines()]
-    last = [each["object"] for each in events if each["type"] in ("ADDED", "MODIFIED")][-1]
+    watch = Watch(await api.open("GET", f"{claims('v1beta1', namespace)}?watch=1&resourceVersion=0"))
+    last = (await watch.next())["object"]
+    await watch.response.aclose()
     assert last["apiVersion"] == "resource.k8s.io/v1beta1"
     assert last["metadata"]["labels"] == {"a": "b"}
     assert last["spec"]["devices"]["requests"][0]["deviceClassName"] == "gpus"

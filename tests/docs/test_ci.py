@@ -73,9 +73,11 @@ def test_every_step_is_taken_and_the_end_is_good(tmp_path: Path) -> None:
         *[".venv/bin/python"] * 2,
     ]
     assert ["--watch-updates" in line for line in asked] == [True, False, False, False]
+    assert " TESTS=tests " in asked[0], "all fast tests"
     assert "tests/net" in asked[1]
     assert "tests/registry" not in asked[1]
     assert "tests/conformance" in asked[3]
+    assert not any("--short" in line for line in asked)
     assert sum(" install" in line and "3.13" in line for line in said) == 1
     assert {line for line in said if line in CHECKS} == CHECKS
     assert "s in all" in output

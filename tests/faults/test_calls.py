@@ -75,16 +75,15 @@ async def test_a_webhook_fails_as_its_policy_says(
     quick = {"timeoutSeconds": 1}
     await configure(client, VALIDATING, hook.webhook("/a", "configmaps", failurePolicy="Fail", **quick))
     await configure(client, VALIDATING, hook.webhook("/b", "secrets", failurePolicy="Ignore", **quick), name="other")
-    with faults.add(webhook="a.example.com", **effect) as fault:
-        code, text = await create(client)
-        assert (code, text.startswith(FAILED)) == (500, True), text
-        assert message.format(port=hook.root.rpartition(":")[2]) in text
-        assert hook.paths == []
-        (hit,) = fault.last
-        assert (hit.verb, hit.resource, hit.name) == ("call", "webhooks", "hooks/a.example.com")
-    with faults.add(webhook="other", **effect) as fault:
-        answer = await client.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "x"}})
-        assert (answer.status, fault.injected) == (201, 1)
+    with faults.add(webhook="a.example.com", **effect) as failing, faults.add(webhook="other", **effect) as ignored:
+        secret = client.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "x"}})
+        (code, text), answer = await asyncio.gather(create(client), secret)  # at once, as some effects take a second
+    assert (code, text.startswith(FAILED)) == (500, True), text
+    assert message.format(port=hook.root.rpartition(":")[2]) in text
+    assert (answer.status, ignored.injected) == (201, 1)
+    assert hook.paths == []
+    (hit,) = failing.last
+    assert (hit.verb, hit.resource, hit.name) == ("call", "webhooks", "hooks/a.example.com")
     assert (await create(client))[0] == 201
 
 

@@ -17,7 +17,7 @@ from steersman.nodes.server.logs import LogOptions, NoLogs, run_of
 from tests.controllers.waiting import eventually
 from tests.nodes.server.requests import Node
 
-COUNT = "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.5; done"
+COUNT = "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.1; done"
 
 
 async def test_a_log_has_what_the_command_prints(node: Node) -> None:
@@ -95,10 +95,19 @@ async def test_logs_that_are_being_answered_share_the_memory_of_their_namespace(
     await eventually(is_given_back)
 
 
+async def wait_for_log(node: Node, text: str) -> None:
+    """Wait until the log of the pod `p` begins with a text."""
+
+    async def has_it() -> bool:
+        return (await node.logs("p")).startswith(text)
+
+    await eventually(has_it)
+
+
 async def test_a_log_can_be_followed_until_the_container_ends(node: Node) -> None:
     pod = await node.pod("p", "sh", "-c", f"{COUNT}")
     following = asyncio.create_task(node.logs("p", "follow=true&sinceSeconds=1000"))
-    await asyncio.sleep(0.7)
+    await wait_for_log(node, "line 0\nline 1\n")
     assert not following.done()
     out, _, said = await node.execute("p", "kill", "1")
     assert (out, said["status"]) == ("", "Success")
@@ -125,7 +134,7 @@ async def test_others_run_while_a_silent_log_is_followed(node: Node) -> None:
     await node.pod("p", "sh", "-c", "echo one; sleep 0.2; echo two; while true; do sleep 0.3; done")
     following = asyncio.create_task(node.logs("p", "follow=true"))
     async with asyncio.timeout(10):
-        await asyncio.sleep(1)
+        await wait_for_log(node, "one\ntwo\n")
         await node.execute("p", "kill", "1")
         assert await following == "one\ntwo\n"
 

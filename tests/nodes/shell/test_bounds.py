@@ -100,8 +100,8 @@ _CASES: Final[dict[str, tuple[list[str], dict[str, bytes], bytes]]] = {
 
 @pytest.mark.parametrize("name", _CASES)
 def test_gives_way_and_takes_little(name: str) -> None:
-    longest, _, _ = min((_run_some(*_CASES[name]) for _ in range(2)), key=lambda each: each[0])
-    assert longest < _MAX_BLOCKED
+    # a second time only if something else held up the first
+    assert any(_run_some(*_CASES[name])[0] < _MAX_BLOCKED for _ in range(2))
 
 
 @pytest.mark.parametrize("name", ["awk", "sed-grows", "sed-much", "stat", "tar"])

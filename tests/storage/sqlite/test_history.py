@@ -158,9 +158,11 @@ async def test_history_is_cut_to_its_age_also_after_a_restart(tmp_path: Path, cl
 
 async def test_the_size_of_history_counts_on_after_a_restart(tmp_path: Path, clock: Clock) -> None:
     store = await opened(tmp_path, clock, Retention(size=1 << 30))
-    revision = (await store.create("/a", b"x" * 10_000)).mod_revision
-    for _ in range(2_200):
-        revision = (await store.update("/a", b"x" * 10_000, expected_revision=revision)).mod_revision
+    items = await asyncio.gather(*(store.create(f"/{number}", b"x" * 10_000) for number in range(20)))
+    for _ in range(110):
+        items = await asyncio.gather(
+            *(store.update(item.key, b"x" * 10_000, expected_revision=item.mod_revision) for item in items)
+        )
     await store.close()
     store = await opened(tmp_path, clock, Retention(size=12 << 20))
     await store.keep_history()

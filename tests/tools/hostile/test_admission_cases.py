@@ -27,7 +27,7 @@ class WillingTarget:
 
 
 def _asked(path: str, body: Any = None) -> bytes:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the default one reads the system's authorities, in 40 ms
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection("127.0.0.1", peers.peer().port, context=context, timeout=20)
     with closing(connection):
