@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import copy
+import itertools
 import random
 import re
 import sys
@@ -104,6 +105,14 @@ def broken(body: Body, chance: random.Random) -> Body:
     return found
 
 
+def _broken(bodies: Sequence[Body], chance: random.Random) -> Iterator[Body]:
+    """Yield copies of objects with one fault each, without end; a name and a known namespace remain in each."""
+    while True:
+        found = broken(chance.choice(bodies), chance)
+        if _name(found) and found["metadata"].get("namespace") in _NAMESPACES:
+            yield found
+
+
 def _objects_in(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict):
         yield value
@@ -165,7 +174,6 @@ class Comparison:
         self._client = client
         self._paths = Paths(client)
         self._chance = random.Random(options.seed)
-        self._broken_left: int = options.broken
         self._show: int = options.show
         self._definitions: dict[str, Body] = {}
         """Definitions that the server has, of all projects so far."""
@@ -175,18 +183,15 @@ class Comparison:
             path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
             client.ask("POST", path, {"metadata": {"name": "default"}})
 
-    def run(self, name: str, share: int) -> None:
-        """Compare the verdicts on a project's objects, and on `share` of them with faults."""
-        published = Published(name)
+    def run(self, name: str, published: Published, share: int) -> None:
+        """Compare the verdicts on a project's objects, and on `share` that are made of them with faults."""
         for definition, each in published.definitions.items():
             if self._client.ask("POST", COLLECTION, each).code == 201:  # another project may have brought it
                 await_served(self._client, Defined(each), _PATIENCE)
                 self._definitions[definition] = each
         self._paths = Paths(self._client)
         bodies = list(objects_of(published))
-        chosen = self._chance.sample(bodies, min(share, len(bodies)))
-        faulty = [broken(each, self._chance) for each in chosen]
-        faulty = [each for each in faulty if _name(each) and each["metadata"].get("namespace") in _NAMESPACES]
+        faulty = list(itertools.islice(_broken(bodies, self._chance), share)) if bodies else []
         for number, each in enumerate(faulty):
             each["metadata"]["name"] = f"{each['metadata']['name']}{number}"
         self.documents += len(bodies)
@@ -223,11 +228,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--show", type=int, default=20, help="differences to show (default: 20)")
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="Go modules, or folders")
     options = parser.parse_args(arguments)
-    sources = options.sources or SOURCES
+    published = [(each, Published(each)) for each in options.sources or SOURCES]
+    projects = [(name, each) for name, each in published if next(objects_of(each), None)]
     with Server(options.server) as client:
         comparison = Comparison(client, options)
-        for each in sources:
-            comparison.run(each, -(-options.broken // len(sources)))
+        left = options.broken
+        for number, (name, each) in enumerate(projects):
+            share = -(-left // (len(projects) - number))
+            comparison.run(name, each, share)
+            left -= share
     print(f"{comparison.documents} documents and {comparison.broken} broken ones, {comparison.different} differ")
     return 1 if comparison.different else 0
 

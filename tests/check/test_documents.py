@@ -97,6 +97,13 @@ def test_an_empty_standard_input_is_no_success(monkeypatch: pytest.MonkeyPatch) 
         read(["-"])
 
 
+def test_a_folder_without_manifests_is_no_success(tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("replicas: 3\n")
+    with pytest.raises(InputError, match=f"{tmp_path} has no manifests"):
+        read([str(tmp_path)])
+    assert read([str(tmp_path)], needs_all=False) == ([], []), "there may have been none before"
+
+
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TWO.encode())))
     assert [each.source.name for each in read(["-"])[0]] == ["stdin", "stdin"]

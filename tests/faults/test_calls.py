@@ -134,10 +134,13 @@ async def test_conversions_fail(environment: Environment, faults: Faults, conver
     [
         (
             {"webhook": "a", "verb": "create", "code": 500},
-            "match: webhooks, conversions and apiServices go with no other",
+            "authenticationWebhooks and authorizationWebhooks go with no other",
         ),
         ({"webhook": "a", "hold_events": True}, "effect.watch: is for requests, not for calls"),
-        ({"verb": "create", "refuse": True}, "effect.refuse: needs match.webhooks"),
+        (
+            {"verb": "create", "refuse": True},
+            "effect.refuse: is for calls, which one of these lists of match names: webhooks",
+        ),
         ({"webhook": "a", "refuse": True, "hang": True}, "effect: only one of"),
     ],
 )

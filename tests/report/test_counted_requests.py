@@ -113,4 +113,4 @@ async def test_clients_that_fight_over_a_field_are_told_with_the_field() -> None
                 answer = await client.patch(f"{MAPS}/a", {"data": {"owner": name}}, user_agent=name)
                 assert answer.status == 200
         (fight,) = [each for each in found.observations if each.kind == "Fights"]
-        assert fight.message == "one/v1, two/v1 change data.owner of configmaps default/a in turns, 5 times"
+        assert fight.message == "change data.owner of configmaps default/a in turns, 5 times"

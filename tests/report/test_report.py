@@ -78,9 +78,7 @@ def test_requests_in_vain_are_observed() -> None:
 
 def test_writers_that_take_turns_are_observed() -> None:
     one, other = line("update", unchanged=False), line("patch", unchanged=False, userAgent="rival/v2")
-    assert messages(report(one, other, one, other)) == [
-        "operator/v1, rival/v2 change configmaps default/a in turns, 3 times"
-    ]
+    assert messages(report(one, other, one, other)) == ["change configmaps default/a in turns, 3 times"]
     assert messages(report(one, one, other)) == []
     still = {**other, "unchanged": True}
     assert "in turns" not in str(messages(report(one, still, one, still)))
@@ -208,7 +206,7 @@ def test_fights_over_a_field_are_told_with_the_field() -> None:
     one = line("update", "deployments", apiGroup="apps", unchanged=False, changed=[".spec.replicas", ".status.x"])
     other = {**one, "userAgent": "rival/v2", "changed": [".spec.replicas"]}
     assert messages(report(one, other, one, other)) == [
-        "operator/v1, rival/v2 change spec.replicas of deployments.apps default/a in turns, 3 times"
+        "change spec.replicas of deployments.apps default/a in turns, 3 times"
     ]
     status = {**other, "changed": [".status.ready"]}
     assert messages(report(one, status, one, status)) == []

@@ -25,7 +25,7 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.limited_log import LimitedLog
-from steersman.webhooks.client import WebhookClient, WebhookError
+from steersman.webhooks.client import Through, WebhookClient, WebhookError
 from steersman.webhooks.reviews import check_value_count, decode_review, is_large_review
 from steersman.work.offloading import offload_if
 
@@ -73,25 +73,39 @@ class _ReviewV1beta1(msgspec.Struct, rename="camel"):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
+WayOfReview = Callable[[SubjectAccessReviewSpec], Through | None]
+"""Function that returns the way of a review to the webhook, None for the usual one."""
+
+
 class WebhookReviews:
     """Sends reviews to one webhook and counts the results.
 
-    `fails_open` is True if other authorizers decide when the webhook does not answer.
+    `fails_open` is True if other authorizers decide when the webhook does not answer. `way` chooses another way of
+    single reviews.
     """
 
     def __init__(
-        self, client: WebhookClient, version: str, name: str, metrics: WebhookMetrics, *, fails_open: bool
+        self,
+        client: WebhookClient,
+        version: str,
+        name: str,
+        metrics: WebhookMetrics,
+        *,
+        fails_open: bool,
+        way: WayOfReview | None = None,
     ) -> None:
         self._client = client
         self._version = version
         self._name = name
         self._metrics = metrics
         self._fails_open = fails_open
+        self._way = way
 
     async def __call__(self, review: SubjectAccessReview) -> SubjectAccessReview:
         """Return the review with its status. Raises NoAnswer and StatusError."""
+        through = None if self._way is None else self._way(review.spec)
         try:
-            return await self._read(await self._client.post(self._body(review.spec), self._attempt))
+            return await self._read(await self._client.post(self._body(review.spec), self._attempt, through=through))
         except (StatusError, WebhookError, DecodeError) as error:
             log.warning(self._name, "Failed to make webhook authorizer request: %s", error)
             if self._fails_open:

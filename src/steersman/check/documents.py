@@ -123,12 +123,12 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def read(paths: Iterable[str]) -> tuple[list[Document], list[Finding]]:
+def read(paths: Iterable[str], *, needs_all: bool = True) -> tuple[list[Document], list[Finding]]:
     """Return the objects of files and folders, `-` for standard input, and findings about unreadable documents.
 
     Of each folder with a chart or a kustomization the output of `helm template` or `kustomize build` is read. Raises
-    InputError for a path that does not exist or is too large, for tools that are missing or fail, and for an empty
-    standard input.
+    InputError for a path that does not exist or is too large, for tools that are missing or fail, for an empty standard
+    input, and if `needs_all` for a folder without manifests.
     """
     documents: list[Document] = []
     findings: list[Finding] = []
@@ -136,8 +136,12 @@ def read(paths: Iterable[str]) -> tuple[list[Document], list[Finding]]:
         before = len(documents) + len(findings)
         for source in _sources(path):
             _read_source(source, documents, findings)
-        if path == _STDIN and len(documents) + len(findings) == before:  # the program before the pipe has failed
+        if len(documents) + len(findings) > before:
+            continue
+        if path == _STDIN:  # the program before the pipe has failed
             raise InputError("standard input has no documents")
+        if needs_all and Path(path).is_dir():  # the path of another folder was meant
+            raise InputError(f"{path} has no manifests")
     return documents, findings
 
 

@@ -69,8 +69,8 @@ def check(
     """Judge manifests as the server would: files, folders, charts, kustomizations, or - for standard input.
 
     Definitions, policies, quotas and roles among them apply to the others, in whatever order they are given. Findings
-    have the server's own words. Exits with 1 if something is wrong, with 2 if a path cannot be read
-    or the command line is wrong.
+    have the server's own words. Exits with 1 if something is wrong, with 2 if a path cannot be read,
+    a folder has no manifests, or the command line is wrong.
     """
     from steersman.authentication.user import UserInfo
     from steersman.check.documents import InputError, read
@@ -82,7 +82,7 @@ def check(
         raise click.UsageError("--as-group needs --as", click.get_current_context())
     try:
         documents, unreadable = read(paths)
-        before, malformed = read(old)
+        before, malformed = read(old, needs_all=False)
     except InputError as error:
         fail_with(NO_VERDICT, printable(error, _LONGEST))
     settings = Settings(namespace, UserInfo(user, groups=groups) if user else None, ignored)

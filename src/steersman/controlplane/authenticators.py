@@ -41,6 +41,8 @@ from steersman.store.storage_errors import StorageNotReady
 if TYPE_CHECKING:
     from steersman.api.apiserver.v1 import AnonymousAuthConfig
     from steersman.controlplane.jwt_authentication import JWTAuthentication
+    from steersman.faults.fault_set import FaultSet
+    from steersman.webhooks.client import WebhookClient
 
 logger = logging.getLogger(__name__)
 
@@ -176,14 +178,16 @@ class ConfiguredTokens(NamedTuple):
 
 
 def configured_tokens(
-    options: Options, registry: Registry, running: AsyncExitStack, egress: Egress
+    options: Options, registry: Registry, running: AsyncExitStack, egress: Egress, faults: FaultSet | None = None
 ) -> ConfiguredTokens:
-    """Create the configured token authenticators; `running` closes their connections. Raises OptionsError."""
+    """Create the configured token authenticators; `running` closes their connections, `faults` hit calls of the
+    webhook. Raises OptionsError.
+    """
     webhook = options.authentication_token_webhook_config_file
     return ConfiguredTokens(
         _static_tokens(options),
         _jwt_authentication(options, registry, running, egress),
-        _webhook(options, running, egress) if webhook else None,
+        _webhook(options, running, egress, faults) if webhook else None,
     )
 
 
@@ -244,7 +248,7 @@ def _static_tokens(options: Options) -> StaticTokens | None:
         raise OptionsError(f"--token-auth-file: {error}") from None
 
 
-def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> TokenAuthenticator:
+def _webhook(options: Options, running: AsyncExitStack, egress: Egress, faults: FaultSet | None) -> TokenAuthenticator:
     """Return the webhook's token authenticator. Raises OptionsError."""
     from steersman.authentication import webhook_tokens  # which most servers never need
     from steersman.authentication.token_review import ReviewedTokens
@@ -263,9 +267,20 @@ def _webhook(options: Options, running: AsyncExitStack, egress: Egress) -> Token
     endpoint = replace(login, leave=egress.control_plane)
     client = WebhookClient(endpoint, webhook_tokens.BACKOFF, user_agent=webhook_tokens.USER_AGENT)
     running.callback(client.close)
-    asked = ReviewedTokens(webhook_tokens.reviews(client.post, version), options.audiences)
+    asked = ReviewedTokens(webhook_tokens.reviews(_post(client, faults), version), options.audiences)
     seconds = options.authentication_token_webhook_cache_ttl
     return CachedTokenAuthenticator(asked, seconds=seconds, unknown_seconds=seconds) if seconds else asked
+
+
+def _post(client: WebhookClient, faults: FaultSet | None) -> Callable[[bytes], Awaitable[bytes]]:
+    """Return the function that posts reviews of tokens to the webhook, through the faults that hit it."""
+    if faults is None:
+        return client.post
+    from steersman.faults.fault import DEFAULT_WEBHOOK, Call
+    from steersman.faults.faulty_sender import faulty_way
+
+    call = Call("authentication_webhooks", (DEFAULT_WEBHOOK,))
+    return lambda body: client.post(body, through=faulty_way(faults, call))
 
 
 def proxy_headers(options: Options) -> HeaderNames | None:

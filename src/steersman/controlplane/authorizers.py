@@ -30,8 +30,11 @@ from steersman.store.store import Store
 from steersman.work.offloading import offload_if
 
 if TYPE_CHECKING:  # spares most servers the import: they have no webhook and no graph
+    from steersman.api.authorization.v1 import SubjectAccessReviewSpec
     from steersman.authorization.node.graph import Graph
-    from steersman.webhooks.client import WebhookClient
+    from steersman.authorization.webhook import WayOfReview
+    from steersman.faults.fault_set import FaultSet
+    from steersman.webhooks.client import Through, WebhookClient
 
 logger = logging.getLogger(__name__)
 
@@ -58,11 +61,14 @@ class AuthorizationInterfaces(Struct, frozen=True):
 class AuthorizerChain:
     """Builder of the authorizers of a control plane; replaces them when the configuration changes."""
 
-    def __init__(self, options: Options, registry: Registry, egress: Egress = USUAL) -> None:
-        """Build the authorizers. Raises OptionsError for files that cannot be used."""
+    def __init__(
+        self, options: Options, registry: Registry, egress: Egress = USUAL, faults: FaultSet | None = None
+    ) -> None:
+        """Build the authorizers; `faults` hit calls of webhooks. Raises OptionsError for files that cannot be used."""
         self._roles = RbacAuthorizer()
         self._options = options
         self._egress = egress
+        self._faults = faults
         self._registry = registry
         self._metrics = AuthorizationMetrics(registry)
         self._graph: Graph | None = None
@@ -208,13 +214,29 @@ class AuthorizerChain:
 
             match = counted_match(MatchConditions(webhook.conditions), name, metrics)
         fails_open = webhook.on_error is Decision.NO_OPINION
+        way = None if self._faults is None else _faulty_ways(self._faults, name)
         return AccessReviewAuthorizer(
-            WebhookReviews(client, webhook.version, name, metrics, fails_open=fails_open),
+            WebhookReviews(client, webhook.version, name, metrics, fails_open=fails_open, way=way),
             allow_seconds=webhook.authorized_ttl,
             deny_seconds=webhook.unauthorized_ttl,
             on_error=webhook.on_error,
             match=match,
         )
+
+
+def _faulty_ways(faults: FaultSet, name: str) -> WayOfReview:
+    """Return the function that chooses the fault of a review by the webhook `name`; none hits requests for Faults."""
+    from steersman.faults.fault import Call
+    from steersman.faults.fault_set import RESOURCE
+    from steersman.faults.faulty_sender import faulty_way
+
+    def way(spec: SubjectAccessReviewSpec) -> Through | None:
+        asked = spec.resource_attributes
+        if asked is not None and (asked.group, asked.resource) == RESOURCE:
+            return None
+        return faulty_way(faults, Call("authorization_webhooks", (name,)))
+
+    return way
 
 
 def _webhook(options: Options) -> Webhook:

@@ -66,9 +66,10 @@ class Match(_Part, frozen=True):
     Resources are written as in RBAC rules (`pods`, `pods/status`, `*/scale`), also with their group
     (`deployments.apps`); `*` stands for all resources and subresources.
 
-    With `webhooks`, `conversions` or `api_services` the fault meets calls of back ends instead: of admission webhooks
+    With one of the lists of CALLS the fault meets calls of back ends instead: of admission webhooks
     (`CONFIGURATION`, `WEBHOOK` or `CONFIGURATION/WEBHOOK`), of the conversion webhooks of definitions, and of the
-    servers of APIServices. With `nodes` it meets the kubelets of simulated nodes.
+    servers of APIServices. `authentication_webhooks` and `authorization_webhooks` are those that flags and the
+    configuration of authorization name, `default` if they give no name. With `nodes` it meets the kubelets of simulated nodes.
     """
 
     users: list[str] = []
@@ -81,13 +82,24 @@ class Match(_Part, frozen=True):
     webhooks: list[str] = []
     conversions: list[str] = []
     api_services: list[str] = []
+    authentication_webhooks: list[str] = []
+    authorization_webhooks: list[str] = []
     nodes: list[str] = []
 
 
-CALLS: Final = ("webhooks", "conversions", "api_services")
+CALL_NAMES: Final = {
+    "webhooks": "webhooks",
+    "conversions": "conversions",
+    "api_services": "apiservices",
+    "authentication_webhooks": "tokenreviews",
+    "authorization_webhooks": "subjectaccessreviews",
+}
+"""Kinds of calls as a status names them, by members of Match."""
+CALLS: Final = tuple(CALL_NAMES)
 """Members of Match for the calls that the server makes, in place of requests that it gets."""
-CALL_NAMES: Final = {"webhooks": "webhooks", "conversions": "conversions", "api_services": "apiservices"}
-"""Kinds of calls as a status names them."""
+_LISTS_OF_CALLS: Final = "webhooks, conversions, apiServices, authenticationWebhooks and authorizationWebhooks"
+DEFAULT_WEBHOOK: Final = "default"
+"""Name of a webhook of authentication, and of one of authorization without a name of its own."""
 
 
 class When(_Part, frozen=True):
@@ -267,10 +279,12 @@ def _check_calls(spec: FaultSpec) -> None:
     match, effect = spec.match, spec.effect
     if not any(getattr(match, name) for name in CALLS):
         if effect.refuse:
-            raise InvalidFault("effect.refuse: needs match.webhooks, match.conversions or match.apiServices")
+            raise InvalidFault(
+                f"effect.refuse: is for calls, which one of these lists of match names: {_LISTS_OF_CALLS}"
+            )
         return
     if any(getattr(match, name) for name in Match.__struct_fields__ if name not in CALLS):
-        raise InvalidFault("match: webhooks, conversions and apiServices go with no other list")
+        raise InvalidFault(f"match: {_LISTS_OF_CALLS} go with no other list")
     for name, none in (("watch", WatchEffect()), ("clock", ClockEffect()), ("stale", StaleEffect())):
         if getattr(effect, name) != none:
             raise InvalidFault(f"effect.{name}: is for requests, not for calls of back ends")

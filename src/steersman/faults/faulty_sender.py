@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from steersman.faults.fault import GARBAGE, LONGEST, Fault, Status, usual_reason
+from steersman.faults.fault import GARBAGE, LONGEST, Call, Fault, Status, usual_reason
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
 from steersman.net.client.transport import Address, Dialer, Sender
 from steersman.net.upgrade import UpgradedConnection
 from steersman.tracing.trace import step
 
+if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
+    from steersman.webhooks.client import Through
+
 _HUNG_UP: Final = "EOF"
+
+
+def faulty_way(faults: FaultSet, call: Call) -> Through | None:
+    """Return the sender of a webhook's call that a fault hits, None for the usual sender."""
+    fault = faults.choose_for_call(call)
+    return None if fault is None else partial(FaultySender, fault)
 
 
 class FaultySender:

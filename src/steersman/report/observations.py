@@ -91,7 +91,7 @@ def _fights(tally: Tally) -> Iterator[Observation]:
             about, path = key
             rivals = ", ".join(sorted(tally.rivals[key]))
             field = f"{path.removeprefix('.')} of {_object(about)}" if path else _object(about)
-            yield Observation("Fights", rivals, count, f"{rivals} change {field} in turns, {count} times")
+            yield Observation("Fights", rivals, count, f"change {field} in turns, {count} times")
 
 
 def _targets(counts: Counter[Target]) -> str:

@@ -99,6 +99,8 @@ class Faults:
         webhook: Patterns = (),
         conversion: Patterns = (),
         api_service: Patterns = (),
+        authentication_webhook: Patterns = (),
+        authorization_webhook: Patterns = (),
         node: Patterns = (),
         skip: int = 0,
         times: int = 0,
@@ -134,8 +136,9 @@ class Faults:
         `resource` is written as in RBAC rules (`pods`, `pods/status`, `*`), also as `deployments.apps`. `skip` requests
         pass first, then `times` are hit (0: all); with `probability` chance decides, the same way for each `seed`.
 
-        With `webhook` (names of webhooks or their configurations), `conversion` (definitions) or `api_service` the
-        fault is one of calls that the server makes, in place of requests. With `node` it is one of kubelets: with
+        With `webhook` (names of webhooks or their configurations), `conversion` (definitions), `api_service`,
+        `authentication_webhook` (`default`) or `authorization_webhook` the fault is one of calls that the server makes,
+        in place of requests. With `node` it is one of kubelets: with
         `silence_node` they stop to report, and with `delay_syncs` they see changes of pods so many seconds later.
 
         `code` answers with an error, which has the usual reason and message of its code unless they are given.
@@ -184,6 +187,8 @@ class Faults:
             webhooks=_patterns(webhook),
             conversions=_patterns(conversion),
             api_services=_patterns(api_service),
+            authentication_webhooks=_patterns(authentication_webhook),
+            authorization_webhooks=_patterns(authorization_webhook),
             nodes=_patterns(node),
         )
         spec = spec_of(msgspec.to_builtins(FaultSpec(match, When(skip, times, probability, seed), effect)))

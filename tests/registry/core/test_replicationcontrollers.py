@@ -33,6 +33,15 @@ async def test_selector_has_to_match(cluster: Callable[..., Any]) -> None:
     ]
 
 
+async def test_a_long_name_is_refused_in_the_words_of_declarative_validation(cluster: Callable[..., Any]) -> None:
+    c = await cluster(REPLICATION_CONTROLLERS)
+    name = "x" * 254
+    body = {"metadata": {"name": name}, "spec": {"template": TEMPLATE}}
+    assert await c.faults(c.create("replicationcontrollers", body)) == [
+        f'metadata.name: Invalid value: "{name}": must be no more than 253 bytes',
+    ]
+
+
 async def test_scale_reads_and_writes(cluster: Callable[..., Any]) -> None:
     c = await cluster(REPLICATION_CONTROLLERS)
     await c.create("replicationcontrollers", {"metadata": {"name": "rc"}, "spec": {"template": TEMPLATE}})

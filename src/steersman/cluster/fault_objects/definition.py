@@ -115,6 +115,8 @@ def _match() -> Schema:
         "conversions": "Calls of conversion webhooks: names of definitions.",
         "nodes": "Kubelets: names of simulated nodes.",
         "apiServices": "Calls of the servers behind APIServices: names of APIServices.",
+        "authenticationWebhooks": "Calls of the webhook that authenticates tokens: default.",
+        "authorizationWebhooks": "Calls of webhooks that authorize: names in the configuration, default for flags.",
     }
     patterns = {
         "type": "array",

@@ -37,10 +37,12 @@ class TokenFiles(Part):
     options: Options
     common: Common
     ways: OutgoingRoutes
+    embedding: Embedding
     configured: ConfiguredTokens = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        self.configured = configured_tokens(self.options, self.common.registry, ending, self.ways.egress)
+        egress, faults = self.ways.egress, self.embedding.faults
+        self.configured = configured_tokens(self.options, self.common.registry, ending, egress, faults)
 
 
 class FirstKeys(Part):
@@ -167,10 +169,11 @@ class Authorization(Part):
     options: Options
     common: Common
     ways: OutgoingRoutes
+    embedding: Embedding
     chain: AuthorizerChain = offered()
 
     async def start(self, ending: AsyncExitStack) -> None:
-        self.chain = AuthorizerChain(self.options, self.common.registry, self.ways.egress)
+        self.chain = AuthorizerChain(self.options, self.common.registry, self.ways.egress, self.embedding.faults)
         ending.push_async_callback(self.chain.stop)
 
 

@@ -18,6 +18,7 @@ from steersman.machinery.validation.formats import (
     are_usual_labels,
     is_dns1123_label,
     is_dns1123_subdomain,
+    is_long_name,
     is_path_segment_name,
     is_path_segment_prefix,
     is_qualified_name,
@@ -77,6 +78,11 @@ name_is_dns_subdomain: Final = _with_prefixes(is_dns1123_subdomain)
 name_is_dns_label: Final = _with_prefixes(is_dns1123_label)
 validate_namespace_name: Final = name_is_dns_label
 validate_service_account_name: Final = name_is_dns_subdomain
+
+
+def name_is_long_name(name: str, prefix: bool) -> list[str]:
+    """Check a DNS subdomain in the words of declarative validation, which judges only names that are complete."""
+    return [] if prefix else is_long_name(name)
 
 
 def name_is_path_segment(name: str, prefix: bool) -> list[str]:

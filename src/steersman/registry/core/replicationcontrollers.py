@@ -14,7 +14,7 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, required
 from steersman.machinery.selectors.labels import selector_from_set
 from steersman.machinery.validation.leaves import validate_nonnegative
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.validation.object_meta import name_is_long_name
 from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.defaults import set_pod_template_defaults
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -106,7 +106,7 @@ REPLICATION_CONTROLLERS: Final = Resource(
     short_names=("rc",),
     categories=("all",),
     strategy=ReplicationControllerStrategy(),
-    name_validator=name_is_dns_subdomain,
+    name_validator=name_is_long_name,
     columns=(
         Column("Desired", lambda c: c.spec.replicas or 0, type="integer"),
         Column("Current", lambda c: c.status.replicas, type="integer"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from steersman.api.resource.v1 import DeviceClass
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.validation.object_meta import name_is_long_name
 from steersman.machinery.validation.resource_names import is_extended_resource
 from steersman.registry.resource.claim_validation import (
     validate_configuration,
@@ -63,7 +63,7 @@ DEVICE_CLASSES = Resource(
     namespaced=False,
     strategy=DeviceClassStrategy(),
     inquiry=DeviceClassInquiry,
-    name_validator=name_is_dns_subdomain,
+    name_validator=name_is_long_name,
     returns_deleted_object=True,
     storage_version_hash="Yk2PTc1Ybxk=",
 )
