@@ -41,7 +41,10 @@ _TAINTS_OF_CONDITIONS: Final = (
 _NO_SCHEDULE_KEYS: Final = frozenset({UNSCHEDULABLE, *(key for _, _, key in _TAINTS_OF_CONDITIONS)})
 _REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """Conditions that a kubelet posts."""
-_RENAMED: Final = (("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch"))
+RENAMED_LABELS: Final = (
+    ("kubernetes.io/os", "beta.kubernetes.io/os"),
+    ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
+)
 """Labels, and their deprecated names."""
 
 
@@ -122,7 +125,7 @@ class NodeLifecycleController(Controller[str]):
 
     async def _update_deprecated_labels(self, node: Node) -> None:
         labels = node.metadata.labels
-        wrong = {old: labels[new] for new, old in _RENAMED if new in labels and labels.get(old) != labels[new]}
+        wrong = {old: labels[new] for new, old in RENAMED_LABELS if new in labels and labels.get(old) != labels[new]}
         if wrong:
             await self.client.patch(NODES, node.metadata.name, "", {"metadata": {"labels": wrong}})
 

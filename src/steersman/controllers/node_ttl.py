@@ -56,3 +56,8 @@ def next_step(step: int, count: int) -> int:
     """Return the step for `count` nodes, after `step` for one node more or fewer."""
     least, most, _ = STEPS[step]
     return step + (count > most) - (count < least)
+
+
+def lifetime_of(count: int) -> int:
+    """Return the lifetime in seconds of a cluster whose number of nodes has grown to `count`."""
+    return next(lifetime for _, most, lifetime in STEPS if count <= most)

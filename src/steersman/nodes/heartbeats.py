@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
+from steersman.machinery.values.conditions import find_condition
 from steersman.nodes.node_set import NodeSet
 from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
 from steersman.work import simulated_time, upkeep
@@ -59,6 +61,8 @@ class Heartbeats:
         self._reports = reports
         self._reported: dict[str, float] = {}
         """Time of the last status report of each node, on the event loop's clock."""
+        self._running = False
+        """True while `run` sends heartbeats."""
 
     async def register_all(self) -> None:
         """Register all nodes, several at a time. Raises StatusError, Unreachable."""
@@ -89,6 +93,7 @@ class Heartbeats:
             if missing := _missing_in(made, node):
                 await self._client.patch_without_result(NODES, node.name, "", missing)
             await self._report(node, uses_volumes=False)
+        self._reported[node.name] = simulated_time.time()
         node.uid = made.metadata.uid
         node.has_pulled(name for image in made.status.images for name in image.names or ())
         await self._begin_lease(node)
@@ -96,13 +101,16 @@ class Heartbeats:
     async def join(self, node: SimulatedNode, obj: Node) -> None:
         """Complete a Node object that somebody else has created, and begin its heartbeats unless it is unreachable.
 
-        Raises StatusError, Unreachable.
+        A node that was ready as the cluster started sends its first ones in its turn of `run`: together they would
+        delay the start. Raises StatusError, Unreachable.
         """
         node.has_pulled(name for image in obj.status.images for name in image.names or ())
         if node.unreachable:
             return
         if missing := _missing_in(obj, node):
             await self._client.patch_without_result(NODES, node.name, "", missing)
+        if not self._running and _is_ready(obj):
+            return
         await self._begin_lease(node)
         await self._report(node, obj, uses_volumes=False)
         self._reported[node.name] = simulated_time.time()
@@ -117,7 +125,7 @@ class Heartbeats:
 
         Together they need few commits of the storage, which costs half as much as one by one.
         """
-        self._reported = {each: simulated_time.time() for each in self._nodes}
+        self._running = True
         started_at = simulated_time.time()
         while True:
             nodes = tuple(self._nodes.values())
@@ -139,7 +147,7 @@ class Heartbeats:
         if node.unreachable or not self._has(node):
             return
         now = simulated_time.time
-        due = now() - self._reported.get(node.name, 0.0) >= _REPORT_EVERY or self._is_to_report(node)
+        due = now() - self._reported.get(node.name, -math.inf) >= _REPORT_EVERY or self._is_to_report(node)
         if await self.send(node, reports=due) and due:
             self._reported[node.name] = now()
 
@@ -209,6 +217,12 @@ class Heartbeats:
         await self._client.patch_without_result(
             NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
         )
+
+
+def _is_ready(obj: Node) -> bool:
+    """Return True if a Node object says that its node is ready."""
+    ready = find_condition(obj.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
 
 
 def _extended(obj: Node, node: SimulatedNode) -> dict[str, str | None]:

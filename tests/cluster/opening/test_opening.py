@@ -31,6 +31,7 @@ from steersman.cluster.opening.completing import complete
 from steersman.controlplane.options import Options
 from steersman.dumps.errors import DumpError
 from steersman.dumps.reading import read_dump, read_objects
+from steersman.endpoints.request import Request
 from tests.cluster.opening import real_objects as real
 from tests.cluster.opening.clusters import imported, opened
 from tests.controllers.waiting import eventually
@@ -270,3 +271,36 @@ async def test_a_snapshot_of_etcd_is_opened(tmp_path: Path) -> None:
         await eventually(replicas)
     with pytest.raises(DumpError, match="only `steersman up --from` opens"):
         read_dump(dump)
+
+
+async def test_nodes_get_the_objects_that_kubelets_and_controllers_would_make(tmp_path: Path) -> None:
+    dump = read_dump(real.written(tmp_path, real.node(), real.node("lost", "10.0.0.8", ready=False)))
+    stored = {("", "Node"): False, ("coordination.k8s.io", "Lease"): True, ("storage.k8s.io", "CSINode"): False}
+    found = {(each.kind, each.name): each.plain() for each in complete(dump.objects, stored).items}
+    assert set(found) == {("Node", real.NODE), ("Node", "lost"), ("CSINode", real.NODE), ("CSINode", "lost")} | {
+        ("Lease", real.NODE)  # a node that does not answer has none
+    }
+    uid = found["Node", real.NODE]["metadata"]["uid"]
+    for kind in ("Lease", "CSINode"):
+        (owner,) = found[kind, real.NODE]["metadata"]["ownerReferences"]
+        assert owner == {"apiVersion": "v1", "kind": "Node", "name": real.NODE, "uid": uid}
+
+
+async def test_no_request_is_needed_for_metadata_leases_and_volume_drivers_of_nodes(tmp_path: Path) -> None:
+    node = real.node()
+    node["metadata"]["labels"]["kubernetes.io/os"] = "linux"
+    asked: list[tuple[str, str, str]] = []
+
+    def observe(request: Request, code: int, seconds: float) -> None:
+        asked.append((request.action.verb, request.action.resource, request.action.subresource))
+
+    options = Options(data_dir=tmp_path / "data", listen=False, unsafe_no_fsync=True)
+    cluster = Cluster(options, Configuration((), dump=real.written(tmp_path, node)), observe=observe)
+    await cluster.start()
+    try:
+        assert await cluster.settle(20)
+        assert ("list", "nodes", "") in asked or ("watch", "nodes", "") in asked
+        for unneeded in (("patch", "nodes", ""), ("create", "leases", ""), ("create", "csinodes", "")):
+            assert unneeded not in asked
+    finally:
+        await cluster.stop()

@@ -11,16 +11,15 @@ import msgspec
 
 from steersman.cluster.opening.addresses import missing_addresses
 from steersman.cluster.opening.items import Item, Key, made
+from steersman.cluster.opening.node_objects import complete_nodes
 from steersman.dumps.errors import DumpError
 from steersman.dumps.importing import METRICS
 from steersman.dumps.reading import DumpObject
-from steersman.machinery.built_in.volumes import CONTROLLER_ATTACHES
 from steersman.machinery.errors.field import quote
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.values import times
 from steersman.net.ascii import is_digits
 from steersman.nodes.behaviour import PREFIX
-from steersman.nodes.node_set import SIMULATED, UNREACHABLE
 
 _NO_NAMESPACES: Final = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that every cluster makes."""
@@ -123,12 +122,12 @@ def complete(objects: Iterable[DumpObject], namespaced: Mapping[tuple[str, str],
     _forget_missing_owners(done, namespaced)
     for each in done.of_kind("", "Node"):
         _parts(each)
-        each.change(_simulated)
+        _create(each)
+    done.items += complete_nodes(done.items, namespaced)
     for each in done.of_kind("", "Pod"):
         _keep_failing(each)
     for each in done.items:
-        if not (each.uid and each.created):
-            each.change(_created)
+        _create(each)
     return done
 
 
@@ -187,7 +186,7 @@ def _add_namespaces(done: Completed) -> None:
     known = {each.name for each in done.of_kind("", "Namespace")} | _NO_NAMESPACES
     for name in sorted({each.namespace for each in done.items} - known):
         labels = {"kubernetes.io/metadata.name": name}
-        members = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        members: dict[str, Any] = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
         done.items.append(made("v1", "Namespace", name, labels, **members))
 
 
@@ -226,21 +225,18 @@ def _forget_missing_owners(done: Completed, namespaced: Mapping[tuple[str, str],
     ]
 
 
-def _created(plain: dict[str, Any]) -> None:
-    """Give an object what the server sets when it is created."""
-    metadata = plain["metadata"]
-    metadata["uid"] = metadata.get("uid") or str(uuid4())
-    metadata["creationTimestamp"] = metadata.get("creationTimestamp") or times.now()
+def _create(item: Item) -> None:
+    """Give an object what the server sets when it is created, unless it has that."""
+    if item.uid and item.created:
+        return
+    item.uid, item.created = item.uid or str(uuid4()), True
 
+    def created(plain: dict[str, Any]) -> None:
+        metadata = plain["metadata"]
+        metadata["uid"] = item.uid
+        metadata["creationTimestamp"] = metadata.get("creationTimestamp") or times.now()
 
-def _simulated(plain: dict[str, Any]) -> None:
-    """Have a node simulated; one that is not ready does not answer."""
-    annotations = plain["metadata"].get("annotations") or {}
-    annotations[SIMULATED] = annotations[CONTROLLER_ATTACHES] = "true"
-    conditions = (plain.get("status") or {}).get("conditions") or ()
-    if any(each.get("type") == "Ready" and each.get("status") != "True" for each in conditions):
-        annotations.setdefault(UNREACHABLE, "true")
-    plain["metadata"]["annotations"] = annotations
+    item.change(created)
 
 
 def _keep_failing(item: Item) -> None:

@@ -94,7 +94,10 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
     kind: str = ""
 
 
-def made(api_version: str, kind: str, name: str, labels: dict[str, str], **members: Any) -> Item:
+def made(
+    api_version: str, kind: str, name: str, labels: dict[str, str], *, namespace: str = "", **members: Any
+) -> Item:
     """Return an item of an object that the dump lacks."""
-    plain = {"kind": kind, "apiVersion": api_version, "metadata": {"name": name, "labels": labels}, **members}
-    return Item(DumpObject(api_version, kind, "", name, encode_in_order(plain)))
+    metadata: dict[str, Any] = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": labels}
+    plain = {"kind": kind, "apiVersion": api_version, "metadata": metadata, **members}
+    return Item(DumpObject(api_version, kind, namespace, name, encode_in_order(plain)))
