@@ -139,9 +139,11 @@ def end(server: subprocess.Popen[str]) -> None:
         server.wait()
 
 
-def start(command: str, limit: float = START_LIMIT) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-    """Starts a server and returns it with what its line says. Raises ServerNotStarted."""
-    server = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, text=True)
+def start(
+    command: str, limit: float = START_LIMIT, core: int | None = None
+) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """Starts a server, on one core if one is given, and returns it with what its line says. Raises ServerNotStarted."""
+    server = subprocess.Popen([*on_core(core), *shlex.split(command)], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     late = threading.Timer(limit, end, [server])
     late.start()
@@ -162,6 +164,11 @@ def start(command: str, limit: float = START_LIMIT) -> tuple[subprocess.Popen[st
     return server, reach
 
 
+def on_core(core: int | None) -> list[str]:
+    """Return what a command begins with that is to stay on one core."""
+    return [] if core is None else ["taskset", "--cpu-list", str(core)]
+
+
 def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[str, Any]:
     """One workload on a fresh server: its report, kept in `out`. A workload that fails says why and has no rows.
 
@@ -180,11 +187,14 @@ def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[st
         end(server)
 
 
-def load(run: Run, reach: dict[str, Any], flags: Sequence[str], out: Path) -> dict[str, Any]:
+def load(
+    run: Run, reach: dict[str, Any], flags: Sequence[str], out: Path, core: int | None = None
+) -> dict[str, Any]:
     """One workload on a server that runs, of which `reach` tells: its report, kept in `out`."""
     tokens = {user["user"]: token for token, user in reach.get("users", {}).items()}
     pids = ",".join(f"{name}={pid}" for name, pid in reach["pids"].items())
     arguments = [
+        *on_core(core),
         str(LOAD),
         run.workload,
         f"--json={out}",
@@ -260,24 +270,29 @@ def measure(sides: Sequence[Side], runs: Iterable[Run], rounds: int, scale: str)
     ]
 
 
-def in_turns(sides: Sequence[Side], run: Run, turns: int, scale: str) -> dict[str, list[tuple[Row, Row]]]:
+def in_turns(
+    sides: Sequence[Side], run: Run, turns: int, scale: str, cores: tuple[int, int] | None = None
+) -> dict[str, list[tuple[Row, Row]]]:
     """Both servers run all the time and have the workload in turns: for each row a pair of every turn.
 
-    What was made is deleted after each. Raises ServerNotStarted.
+    `cores` are those that the servers and the generator stay on. What was made is deleted after each. Raises
+    ServerNotStarted.
     """
+    of_servers, of_generator = cores or (None, None)
     found: dict[str, list[tuple[Row, Row]]] = {}
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         reaches = []
         for side in sides:
-            server, reach = start(side.command)
+            server, reach = start(side.command, core=of_servers)
             stack.callback(end, server)
             reaches.append(reach)
         for number in range(turns):
             rows: list[dict[str, Row]] = [{}, {}]
             for at in (0, 1) if number % 2 == 0 else (1, 0):
                 print(f"\n== {run.workload}, turn {number + 1}: {sides[at].name}", flush=True)
-                report = load(run, reaches[at], [*SCALES[scale][run.workload], "--clean"], folder / f"{number}-{at}")
+                out = folder / f"{number}-{at}"
+                report = load(run, reaches[at], [*SCALES[scale][run.workload], "--clean"], out, of_generator)
                 rows[at] = {row["name"]: row for row in report["results"]}
             for name, row in rows[0].items():
                 if name in rows[1]:
@@ -342,6 +357,12 @@ def report_as_markdown(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def cores(text: str) -> tuple[int, int]:
+    """Return the numbers of two cores, between which is a comma."""
+    of_servers, of_generator = text.split(",")
+    return int(of_servers), int(of_generator)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.side_by_side", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -359,6 +380,13 @@ def main() -> None:
         metavar="N",
         help="both run all the time and have each workload in N turns: ratios are of pairs, and hold where the "
         "machine is now faster, now slower",
+    )
+    parser.add_argument(
+        "--cores",
+        type=cores,
+        metavar="A,B",
+        help="with --turns: the core that both servers stay on, and that of the generator, so that neither costs the "
+        "other its caches",
     )
     parser.add_argument("--scale", choices=SCALES, default="quick", help="how long each row takes")
     parser.add_argument("--flag", action="append", default=[], help="one more flag of load, e.g. --flag=--only=json")
@@ -385,7 +413,7 @@ def main() -> None:
             parser.error(f"--turns is for two servers, and not for {', '.join(STARTING)}")
         try:
             for run in runs:
-                pairs = in_turns(sides, run, arguments.turns, arguments.scale)
+                pairs = in_turns(sides, run, arguments.turns, arguments.scale, arguments.cores)
                 print(f"\n== {run.workload}: A is {sides[0].name}, B is {sides[1].name}", flush=True)
                 print(compared_in_turns(pairs), flush=True)
         except ServerNotStarted as error:
