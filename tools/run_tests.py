@@ -143,6 +143,8 @@ def main(arguments: Sequence[str]) -> int:
     options, flags = parser.parse_known_args(arguments)
     if options.short and (options.record or options.record_longer):
         parser.error("a record is of all fast tests: leave out --short, which `make test TESTS=tests` does")
+    if options.record_longer and options.words:
+        parser.error("--record-longer compares all tests of a file: leave out -k")
     stops_early = options.exitfirst or any(flag.startswith("--maxfail") for flag in flags)
     with TemporaryDirectory(prefix="tests-") as folder:
         code, failed = _first_run(options, flags, Path(folder))

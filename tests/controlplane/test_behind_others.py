@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from steersman.storage.cache.cacher import Cacher
 from steersman.storage.interface import FutureRevision, KeyValue, StorageUnavailable
 from steersman.storage.memory import MemoryStorage, Snapshot
 from steersman.testing.client import Client
+from steersman.testing.clock import Clock
 from steersman.testing.keys import make_keys
 from steersman.work.parts import Part
 from tests.controlplane.shared_storage import View, parts_on
@@ -510,10 +512,16 @@ async def test_probes_are_answered_whatever_becomes_of_storage(
         await asyncio.Event().wait()
         raise AssertionError
 
-    with monkeypatch.context() as patched:
-        patched.setattr(View, "current_revision", never)
+    async def probe() -> None:
         assert (await servers.late.get("/livez/ping")).status == 200
         assert (await servers.late.get("/metrics")).status == 200
+
+    with monkeypatch.context() as patched, closing(Clock()) as clock:
+        patched.setattr(View, "current_revision", never)
+        probing = asyncio.ensure_future(probe())
+        await clock.advance(seconds=5)  # storage is waited for, but not for so long
+        assert probing.done()
+        await probing
 
 
 async def refused(host: str | None, port: int | None) -> None:

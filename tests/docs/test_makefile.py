@@ -1,9 +1,11 @@
-"""Tests of the Makefile's error messages."""
+"""Tests of the Makefile: its error messages, and the tests that it runs."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.docs.markdown_documents import ROOT
 
@@ -35,3 +37,11 @@ def test_a_python_that_there_is_not_is_told(tmp_path: Path) -> None:
         f"Steersman needs Python 3.11 or newer, and there is no {missing}: name another, as in make install "
         "PYTHON=python3.12\n"
     )
+
+
+@pytest.mark.parametrize(("given", "is_short"), [([], True), (["TESTS=tests"], False), (["TESTS=tests/net"], False)])
+def test_only_tests_that_are_not_named_are_short(given: list[str], is_short: bool) -> None:
+    done = subprocess.run(["make", "-n", "test", *given], cwd=ROOT, capture_output=True, text=True, check=True)
+    (command,) = (line for line in done.stdout.splitlines() if "tools.run_tests" in line)
+    assert ("--short" in command) == is_short
+    assert command.endswith(given[0].removeprefix("TESTS=") if given else " ")

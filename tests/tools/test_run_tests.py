@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT, durations
+from tests import ROOT, durations, longer
 
 FAILS_ONCE = """
 from pathlib import Path
@@ -108,3 +108,14 @@ def test_durations_are_recorded(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.run_tests", "--jobs=2", f"--record={record}", "-k", "parts", *files]
     subprocess.run(command, cwd=ROOT, check=True)
     assert durations.read(record)["fast"].keys() == {files[0]}
+
+
+@pytest.mark.slow
+def test_longer_tests_are_left_out_of_a_short_run() -> None:
+    listed = sorted(longer.read())
+    name = next(
+        each for each in listed if f"def {each.rpartition('::')[2]}(" in (ROOT / durations.file_of(each)).read_text()
+    )
+    command = [sys.executable, "-m", "tools.run_tests", "--jobs=1", "-m", "not slow", name]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    assert subprocess.run([*command, "--short"], cwd=ROOT, check=False).returncode == 5
