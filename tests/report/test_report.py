@@ -76,6 +76,14 @@ def test_requests_in_vain_are_observed() -> None:
     ]
 
 
+def test_questions_for_readiness_are_no_failures() -> None:
+    asked = line("get", resource="", code=500, path="/healthz/etcd", namespace="", name="")
+    assert messages(report(asked)) == []
+    assert messages(report({**asked, "path": "/version"})) == [
+        "1 request failed on the server's side (5xx): get /version"
+    ]
+
+
 def test_writers_that_take_turns_are_observed() -> None:
     one, other = line("update", unchanged=False), line("patch", unchanged=False, userAgent="rival/v2")
     assert messages(report(one, other, one, other)) == ["change configmaps default/a in turns, 3 times"]

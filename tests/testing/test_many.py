@@ -37,7 +37,7 @@ def test_one_kubeconfig_has_a_context_for_each_cluster(tmp_path: Path) -> None:
     users = [ADMIN, User("alice")]
     with threaded_clusters("hub", "spoke", users=users) as found:
         before = found.snapshot()
-        path = found.write_kubeconfig(tmp_path / "all.kubeconfig", "alice")
+        path = found.write_kubeconfig(str(tmp_path / "all.kubeconfig"), "alice")
         assert path.stat().st_mode & 0o077 == 0
         config = yaml.safe_load(path.read_text())
         assert config["current-context"] == "hub"

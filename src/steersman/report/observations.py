@@ -18,6 +18,7 @@ _TURNS: Final = 3
 _SHOWN: Final = 3
 """Verbs and resources that are named in an observation about failed requests."""
 _NONE: Final[Counter[Target]] = Counter()
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _MOST: Final = 20
 """Observations of a kind that are told of one client."""
 
@@ -75,7 +76,7 @@ def _of_client(client: ClientCounts) -> Iterator[Observation]:
         if failures := client.failures.get(code, _NONE) - (client.denied if code == 403 else _NONE):
             count = failures.total()
             yield told(kind, count, f"{_times(count, 'request')} {message}: {_targets(failures)}")
-    if errors := sum((each for code, each in client.failures.items() if code >= 500), Counter()):
+    if errors := _server_errors(client):
         count = errors.total()
         yield told(
             "ServerErrors", count, f"{_times(count, 'request')} failed on the server's side (5xx): {_targets(errors)}"
@@ -83,6 +84,12 @@ def _of_client(client: ClientCounts) -> Iterator[Observation]:
     for text, count in client.warnings.most_common():
         kind = "DeprecatedAPIs" if " is deprecated in v" in text else "Warnings"
         yield told(kind, count, f"{_times(count, 'answer')} with the warning: {text}")
+
+
+def _server_errors(client: ClientCounts) -> Counter[Target]:
+    """Return the requests that failed on the server's side, without those that asked whether it is ready."""
+    found: Counter[Target] = sum((each for code, each in client.failures.items() if code >= 500), Counter())
+    return Counter({target: count for target, count in found.items() if not target[1].startswith(_HEALTH)})
 
 
 def _fights(tally: Tally) -> Iterator[Observation]:

@@ -41,13 +41,14 @@ class Named(Mapping[str, E], Generic[E]):
     def __len__(self) -> int:
         return len(self._environments)
 
-    def write_kubeconfig(self, path: Path, user: str | User = ADMIN.name) -> Path:
+    def write_kubeconfig(self, path: Path | str, user: str | User = ADMIN.name) -> Path:
         """Write a kubeconfig with a context for each environment, named as it is, and return its path.
 
         Only its owner can read it. Raises KeyError for an unknown user, RuntimeError if an environment does not listen.
         """
-        write_whole(path, kubeconfig({name: each.context(user) for name, each in self.items()}))
-        return path
+        found = Path(path)
+        write_whole(found, kubeconfig({name: each.context(user) for name, each in self.items()}))
+        return found
 
 
 class Clusters(Named[Environment]):
