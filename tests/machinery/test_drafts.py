@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-
-import pytest
 
 from steersman.machinery.drafts import draft_of
 
@@ -37,7 +36,7 @@ def test_a_file_is_replaced_once_it_is_complete(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_draft_after_an_error(tmp_path: Path) -> None:
     (path := tmp_path / "a.json").write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), draft_of(path) as file:
+    with suppress(ZeroDivisionError), draft_of(path) as file:
         file.write(b"half")
         raise ZeroDivisionError
     assert path.read_bytes() == b"old"
