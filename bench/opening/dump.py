@@ -362,7 +362,10 @@ class Maker:
             spec["taints"] = [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}]
         pressures = [
             {
-                **_condition(type_, "Kubelet", ""),
+                "type": type_,
+                "lastTransitionTime": _BEGUN,
+                "reason": "Kubelet",
+                "message": "",
                 "status": "True" if type_ == "Ready" else "False",
                 "lastHeartbeatTime": _BEGUN,
             }

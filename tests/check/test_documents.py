@@ -47,7 +47,7 @@ def test_lists_are_taken_apart_and_json_documents_may_follow_each_other(tmp_path
         ("metadata: {name: {{ .Release.Name }}}", 1, "templates are read with the folder of their chart"),
         ("[1]", 1, "the document has no kind and apiVersion"),
         ("a: \xff\x00", 1, "control characters"),
-        ('{"apiVersion": "v1", "kind": NaN}', 1, "NaN is no number of JSON"),
+        ('{"apiVersion": "v1", "kind": NaN, ]}', 1, "NaN is no number of JSON"),
         ('{"a":' * 20_000, 1, "exceeded max depth"),
         ("{a: " * 20_000, 1, "exceeded max depth"),
         ("a: &a [x]\nb: *c", 1, "unknown anchor"),

@@ -86,3 +86,10 @@ def test_files_that_are_no_manifests_are_reported(text: str, reported: str, tmp_
     (tmp_path / "1.yaml").write_text(text)
     with pytest.raises(ConfigurationError, match=reported):
         read_manifests([tmp_path])
+
+
+def test_several_json_documents_and_flow_mappings_are_read_as_kubectl_reads_them(tmp_path: Path) -> None:
+    one = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%s"}}'
+    (tmp_path / "a.json").write_text(one % "a" + one % "b")
+    (tmp_path / "b.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n---\n" + one % "d")
+    assert [each["metadata"]["name"] for _, each in read_manifests([tmp_path])] == ["a", "b", "c", "d"]

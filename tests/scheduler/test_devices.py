@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from steersman.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
+from steersman.api.resource.v1 import Device, DeviceClass, ResourceClaim, ResourceSlice
 from steersman.client.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.values import times
+from steersman.scheduler.devices import selectors
+from steersman.scheduler.devices.expressions import outcomes
 from steersman.scheduler.devices.extended_resources import ClassNames
 from tests.scheduler.scene import Scene, wait_for
 
@@ -81,6 +83,31 @@ async def test_patterns_of_expressions_are_compiled_in_a_thread(scene: Scene) ->
     await scene.pod("p", **with_claims("c"))
     assert await scene.wait_for_node("p") == "a"
     assert await allocated_devices(scene, "c") == ["a/two"]
+
+
+async def test_all_selectors_of_a_pod_have_one_budget(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "MOST_COST", 5_000)
+    await scene.node("a")
+    await make_class(scene)
+    await make_slice(scene, "a", *(device(f"d{number}") for number in range(20)))
+    await make_claim(scene, "cheap", "true")
+    await scene.pod("p", **with_claims("cheap"))
+    assert await scene.wait_for_node("p") == "a"
+    await make_claim(scene, "dear", "lists.range(60).all(x, x >= 0) && false")
+    await scene.pod("q", **with_claims("dear"))
+    refusal = await scene.wait_for_refusal("q")
+    assert "the pod's selectors cost more than 5000 CEL units on 20 devices" in refusal.message
+
+
+def test_no_more_expressions_are_evaluated_than_the_budget_pays_for() -> None:
+    devices = [(from_plain(Device, device(f"d{number}")), DRIVER) for number in range(10)]
+    chains = [(f"{number} >= 0",) for number in range(10)]
+    everything = outcomes(devices, chains, 1_000_000)
+    assert (len(everything.found), everything.complete) == (100, True)
+    some = outcomes(devices, chains, 1_500)
+    assert 0 < len(some.found) < 100
+    assert not some.complete
+    assert not outcomes(devices, [("true || " * 1_000 + "true",)], 8_000).found  # compiling it costs more
 
 
 async def test_devices_are_given_once(scene: Scene) -> None:

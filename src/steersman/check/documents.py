@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from steersman.check.finding import Finding, Level, Rule, Subject
+from steersman.machinery.codec.document_streams import pieces
 from steersman.machinery.codec.yaml import YAMLError, located_documents
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.net.ascii import is_digits
 
 MOST_BYTES: Final = 64 << 20
@@ -35,7 +35,6 @@ _CHART: Final = "Chart.yaml"
 _TEMPLATE: Final = b"{{"
 _TOOL_SECONDS: Final = 120.0
 _STDIN: Final = "-"
-_SPACE: Final = " \t\r\n"
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -267,33 +266,23 @@ def _read_source(source: Source, documents: list[Document], findings: list[Findi
 
 def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
     """Yield the values of a source's documents, each with its line and messages about repeated keys."""
-    if source.data[:100].lstrip(_SPACE.encode())[:1] != b"{":
-        yield from located_documents(source.data, most_values=_MOST_VALUES)
-        return
-    if is_too_deep(source.data):
-        raise YAMLError("exceeded max depth")
-    content = source.data.decode()  # as kubectl: JSON documents may follow each other
-    if "\\u" in content:
-        content = _ESCAPE.sub(_without_half, content)
-    decoder = json.JSONDecoder(parse_constant=_refuse)
-    position, length = 0, len(content)
-    line, counted = 1, 0
-    while position < length:
-        if content[position] in _SPACE:
-            position += 1
+    for piece in pieces(source.data):
+        if piece.is_json:
+            yield _of_json(piece.data.decode()), piece.line, []
             continue
-        line, counted = line + content.count("\n", counted, position), position
-        value, position = decoder.raw_decode(content, position)
-        yield value, line, []
+        try:
+            yield from located_documents(piece.at_its_line, most_values=_MOST_VALUES)
+        except YAMLError as error:
+            raise piece.error(error) from None
+
+
+def _of_json(content: str) -> Any:
+    return json.loads(_ESCAPE.sub(_without_half, content) if "\\u" in content else content)
 
 
 def _without_half(escape: re.Match[str]) -> str:
     """Return an escape of JSON; U+FFFD for half of a surrogate pair, as in Go."""
     return escape[0] if escape[1] is None else "\\ufffd"
-
-
-def _refuse(name: str) -> Any:
-    raise YAMLError(f"{name} is no number of JSON")
 
 
 def _add(place: Document, value: Any, documents: list[Document], findings: list[Finding]) -> None:

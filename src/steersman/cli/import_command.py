@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +13,7 @@ from steersman.cli.cluster_client import Target, cluster_options, run_with_clien
 from steersman.cli.paths import OutputFile
 from steersman.cli.serve import fail
 from steersman.cli.terminal_text import printable
+from steersman.machinery.drafts import draft_of
 
 if TYPE_CHECKING:
     from steersman.client.client import Client
@@ -84,19 +82,8 @@ async def write_import(client: Client, output: Path, *, secrets: bool, fields: S
     """
     from steersman.dumps.importing import import_cluster
 
-    descriptor, draft = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-    try:
-        with ExitStack() as files:
-            raw = files.enter_context(os.fdopen(descriptor, "wb"))
-            packed = output.suffix == ".gz"
-            file = files.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if packed else raw
-            done = await import_cluster(client, file.write, secrets=secrets, fields=fields)
-            if packed:
-                file.close()
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(draft, output)
-        return done
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
+    with draft_of(output) as raw:
+        if output.suffix != ".gz":
+            return await import_cluster(client, raw.write, secrets=secrets, fields=fields)
+        with gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+            return await import_cluster(client, packed.write, secrets=secrets, fields=fields)

@@ -68,6 +68,13 @@ class NodeLifecycleController(Controller[str]):
         self._nodes.on_change(self._node_changed)
         self._leases.on_change(self._lease_changed)
 
+    async def run(self) -> None:
+        """Reconcile. The grace periods of known nodes begin now: in a large cluster other objects arrive long after
+        them.
+        """
+        self._last_heartbeat = dict.fromkeys(self._last_heartbeat, simulated_time.time())
+        await super().run()
+
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         name = (new or old).metadata.name  # type: ignore[union-attr]
         if new is None or old is None:

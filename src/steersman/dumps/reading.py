@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
@@ -17,6 +18,7 @@ import msgspec
 
 from steersman.dumps.archives import GZIP, ZIP, Bytes, Unpacked, is_tar, tar_members, zip_members
 from steersman.dumps.errors import DumpError
+from steersman.machinery.codec.document_streams import begins_as_json, pieces
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.codec.yaml import YAMLError, load_all
 from steersman.machinery.large_work.nesting import is_too_deep
@@ -103,11 +105,15 @@ class _Left:
             raise DumpError(f"{file.name}: a dump may have at most {MOST_BYTES >> 20} MiB")
         self._bytes -= len(data)
         if not _is_json(data):
-            if len(data) > self._yaml:
-                most = MOST_YAML_BYTES >> 20
-                raise DumpError(f"{file.name}: a dump may have at most {most} MiB of YAML: use JSON (-o json)")
-            self._yaml -= len(data)
+            self.count_yaml(file, len(data))
         return data
+
+    def count_yaml(self, file: _File, size: int) -> None:
+        """Count bytes of YAML, or of several JSON documents in a file, which are divided first. Raises DumpError."""
+        if size > self._yaml:
+            most = MOST_YAML_BYTES >> 20
+            raise DumpError(f"{file.name}: a dump may have at most {most} MiB of YAML: use JSON (-o json)")
+        self._yaml -= size
 
 
 def read_dump(path: Path) -> Dump:
@@ -117,7 +123,7 @@ def read_dump(path: Path) -> Dump:
     try:
         for file in _files(path):
             for document in _documents(file.name, left.read(file)):
-                objects.extend(_objects(file, document))
+                objects.extend(_objects(file, document, left))
                 newest = max(newest, _newest(document))
                 if len(objects) > MOST_OBJECTS:
                     raise DumpError(f"{path}: more than {MOST_OBJECTS} objects")
@@ -130,8 +136,8 @@ def read_dump(path: Path) -> Dump:
 
 def read_objects(data: bytes, name: str) -> list[DumpObject]:
     """Return the objects of some YAML or JSON; `name` is what errors call it. Raises DumpError."""
-    file = _File(name, _NOTHING, is_alone=True)
-    return [each for document in _documents(name, data) for each in _objects(file, document)]
+    file, left = _File(name, _NOTHING, is_alone=True), _Left()
+    return [each for document in _documents(name, data) for each in _objects(file, document, left)]
 
 
 class _Nothing:
@@ -205,15 +211,43 @@ def _documents(name: str, data: bytes) -> Iterator[bytes]:
         yield data
         return
     try:
-        for each in load_all(data, most_values=_MOST_VALUES):
-            if each is not None:
-                yield encode_in_order(each)
+        yield from _of_yaml(data)
     except YAMLError as error:
         raise DumpError(f"{name}: {error}") from None
 
 
-def _objects(file: _File, document: bytes) -> Iterator[DumpObject]:
-    """Yield the objects of a document. Files among others may have other data, which are skipped. Raises DumpError."""
+def _of_yaml(data: bytes) -> Iterator[bytes]:
+    """Yield the JSON of each document. Raises YAMLError."""
+    for each in load_all(data, most_values=_MOST_VALUES):
+        if each is not None:
+            yield encode_in_order(each)
+
+
+def _divided(file: _File, data: bytes, left: _Left, json_error: str) -> Iterator[bytes]:
+    """Yield the JSON of each document of text that begins with a brace and is no JSON document. Raises DumpError."""
+    left.count_yaml(file, len(data))
+    try:
+        for piece in pieces(data):
+            if piece.is_json:
+                if len(piece.data) == len(
+                    data
+                ):  # JSON for Python and not for msgspec, such as half of a surrogate pair
+                    raise DumpError(f"{file.name}: {json_error}")
+                yield piece.data
+                continue
+            try:
+                yield from _of_yaml(piece.at_its_line)
+            except YAMLError as error:
+                raise piece.error(error) from None
+    except YAMLError as error:
+        raise DumpError(f"{file.name}: {error}") from None
+
+
+def _objects(file: _File, document: bytes, left: _Left) -> Iterator[DumpObject]:
+    """Yield the objects of a document, or of several. Raises DumpError.
+
+    Files among others may have other data, which are skipped.
+    """
     try:
         if document[:100].lstrip(b" \t\r\n")[:1] == b"[":  # as support bundles have custom resources
             yield from _items(file, "", "", msgspec.json.decode(document, type=list[msgspec.Raw]))
@@ -225,9 +259,14 @@ def _objects(file: _File, document: bytes) -> Iterator[DumpObject]:
             _check_depth(file, document)
             metadata = head.metadata or Metadata()
             yield DumpObject(head.api_version, head.kind, metadata.namespace, metadata.name, document)
-    except msgspec.MsgspecError as error:
-        if file.is_alone or not _is_other_data(document, error):
+    except msgspec.ValidationError as error:
+        if file.is_alone or not _is_other_data(document):
             raise DumpError(f"{file.name}: {error}") from None
+    except msgspec.DecodeError as error:
+        if not begins_as_json(document):
+            raise DumpError(f"{file.name}: {error}") from None
+        for each in _divided(file, document, left, str(error)):
+            yield from _objects(file, each, left)
     except RecursionError:
         raise _too_deep(file) from None
 
@@ -242,10 +281,8 @@ def _too_deep(file: _File) -> DumpError:
     return DumpError(f"{file.name}: exceeded max depth")
 
 
-def _is_other_data(document: bytes, error: msgspec.MsgspecError) -> bool:
+def _is_other_data(document: bytes) -> bool:
     """Return True for valid JSON that is no object of Kubernetes."""
-    if not isinstance(error, msgspec.ValidationError):
-        return False
     plain = msgspec.json.decode(document)
     return not (isinstance(plain, dict) and plain.get("kind") and plain.get("apiVersion"))
 
@@ -262,7 +299,7 @@ def _items(file: _File, api_version: str, kind: str, items: list[msgspec.Raw]) -
 
 
 def _newest(document: bytes) -> str:
-    return max((each[1].decode() for each in _MOMENT.finditer(document)), default="")
+    return max(map(itemgetter(1), _MOMENT.finditer(document)), default=b"").decode()
 
 
 def _moment(newest: str) -> float:

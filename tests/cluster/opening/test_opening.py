@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ from steersman.client.resources import (
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration, ConfigurationError
 from steersman.cluster.opening.completing import complete
+from steersman.cluster.opening.opening import prepare
 from steersman.controlplane.options import Options
 from steersman.dumps.errors import DumpError
-from steersman.dumps.reading import read_dump, read_objects
+from steersman.dumps.reading import Dump, read_dump, read_objects
 from steersman.endpoints.request import Request
 from tests.cluster.opening import real_objects as real
 from tests.cluster.opening.clusters import imported, opened
@@ -304,3 +306,23 @@ async def test_no_request_is_needed_for_metadata_leases_and_volume_drivers_of_no
             assert unneeded not in asked
     finally:
         await cluster.stop()
+
+
+def test_a_folder_is_no_new_cluster_after_a_kill_while_its_dump_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: Path) -> Dump:
+        shutil.copytree(tmp_path / "data", tmp_path / "killed")  # as it is while the dump is read
+        return read_dump(path)
+
+    monkeypatch.setattr("steersman.cluster.opening.opening.read_dump", read)
+    prepare(Options(data_dir=tmp_path / "data"), Configuration((), dump=real.written(tmp_path, real.node())))
+    killed = Options(data_dir=tmp_path / "killed")
+    with pytest.raises(ConfigurationError, match="was interrupted"):
+        prepare(killed, Configuration(()))
+    shutil.rmtree(tmp_path / "data")
+    shutil.rmtree(tmp_path / "killed")
+    (broken := tmp_path / "broken.json").write_text("{}")
+    with pytest.raises(ConfigurationError, match="no objects"):
+        prepare(Options(data_dir=tmp_path / "data"), Configuration((), dump=broken))
+    assert not any((tmp_path / "data").iterdir())

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from steersman.cluster.configuration import PODS, Configuration, ConfigurationError
-from steersman.cluster.opening.note import Note, read_note
+from steersman.cluster.opening.note import Note, read_note, remove_note, write_note
 from steersman.controlplane.control_plane import PARTS
-from steersman.controlplane.data_folder import file_of
-from steersman.controlplane.options import Options
+from steersman.controlplane.data_folder import file_of, make_data_folder
+from steersman.controlplane.options import Options, OptionsError
 from steersman.work.parts import Part
 
 if TYPE_CHECKING:
@@ -53,10 +54,34 @@ def _with_dump(options: Options, configuration: Configuration, notes: list[str])
     dump = configuration.begins_with
     if dump is None:
         assert configuration.dump is not None
-        dump = _read(configuration.dump, notes)
+        with _marked(options):
+            dump = _read(configuration.dump, notes)
     configuration = replace(configuration, begins_with=None)  # it is large
     note = Note(service_range=service_range_of(dump.objects), pod_range=str(pod_range_for(dump.objects)))
     return Prepared(*_as_noted(options, configuration, note), parts_with(dump, note, notes), notes)
+
+
+@contextmanager
+def _marked(options: Options) -> Iterator[None]:
+    """Mark a folder without storage as that of an opening, and remove the mark if the block raises an error.
+
+    Otherwise the next start would take the folder of a process that was killed in the block for that of a new cluster.
+    Raises ConfigurationError.
+    """
+    file = file_of(options)
+    if file is None or file.exists():
+        yield
+        return
+    try:
+        make_data_folder(options)
+        write_note(options.data_dir, Note())
+    except (OSError, OptionsError) as error:
+        raise ConfigurationError(str(error)) from None
+    try:
+        yield
+    except BaseException:
+        remove_note(options.data_dir)
+        raise
 
 
 def _read(path: Path, notes: list[str]) -> Dump:

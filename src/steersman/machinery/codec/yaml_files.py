@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from steersman.machinery.codec.document_streams import pieces
 from steersman.machinery.codec.yaml import YAMLError, load_all
 
 
@@ -18,8 +20,17 @@ def read_documents(path: Path) -> list[Any]:
     Repeated keys are refused, as kubectl does for manifests. Raises YAMLFileError.
     """
     try:
-        return load_all(path.read_bytes())
+        return list(_values(path.read_bytes()))
     except YAMLError as error:
         raise YAMLFileError(f"{path}: {error}") from None
     except OSError as error:
         raise YAMLFileError(f"{path}: {error.strerror or error}") from None
+
+
+def _values(data: bytes) -> Iterator[Any]:
+    """Yield the values of a stream's documents. Raises YAMLError."""
+    for piece in pieces(data):
+        try:
+            yield from load_all(piece.at_its_line)
+        except YAMLError as error:
+            raise piece.error(error) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from steersman.api.resource.v1 import Device, DeviceAttribute
 from steersman.cel.errors import CompileError
@@ -17,8 +17,14 @@ from steersman.cel.library.semvers import parse_version
 from steersman.cel.steps import ProgramError
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.scheduler.devices.qualified_names import qualified
+from steersman.work.threads import paced
 
 _MAX_COST: Final = 1_000_000
+"""Cost of one evaluation at most (`resource.k8s.io/v1` CELSelectorExpressionMaxCost)."""
+_EVALUATION_COST: Final = 20
+"""Cost of an evaluation beside that of its operations, whose units take about a microsecond."""
+_COMPILING_COST: Final = 8
+"""Cost of compiling a character of an expression."""
 
 
 class _Domains(LazyMap):
@@ -39,36 +45,46 @@ class _Domains(LazyMap):
         return len(self._found)
 
 
-def outcomes(
-    devices: Sequence[tuple[Device, str]], chains: Sequence[tuple[str, ...]]
-) -> dict[tuple[int, str], bool | str]:
-    """Return outcomes by identity of the device and by expression: True if it selects the device, or the error.
+class Outcomes(NamedTuple):
+    """Outcomes of expressions."""
+
+    found: dict[tuple[int, str], bool | str]
+    """True if an expression selects a device, or the error, by identity of the device and by expression."""
+    complete: bool
+    """False if some are missing, as they would have cost too much."""
+
+
+def outcomes(devices: Sequence[tuple[Device, str]], chains: Sequence[tuple[str, ...]], budget: int) -> Outcomes:
+    """Compile and evaluate expressions at a cost of at most `budget`, and return the outcomes.
 
     Each chain of expressions is evaluated up to the first one that does not select the device.
     """
     found: dict[tuple[int, str], bool | str] = {}
-    for device, driver in devices:
+    budget -= sum(len(each) * _COMPILING_COST for each in {each for chain in chains for each in chain})
+    for device, driver in paced(devices):
         variables = {"device": _variable(device, driver)}
         for chain in chains:
             for expression in chain:
                 key = id(device), expression
                 if key not in found:
-                    found[key] = _outcome(expression, variables)
+                    if budget <= 0:
+                        return Outcomes(found, False)
+                    found[key], cost = _outcome(expression, variables)
+                    budget -= cost + _EVALUATION_COST
                 if found[key] is not True:
                     break
-    return found
+    return Outcomes(found, True)
 
 
-def _outcome(expression: str, variables: Mapping[str, Any]) -> bool | str:
-    """Return True if an expression selects a device, or the error of compiling or evaluating the expression."""
+def _outcome(expression: str, variables: Mapping[str, Any]) -> tuple[bool | str, int]:
+    """Return True if an expression selects a device, or the error of compiling or evaluating it, and the cost."""
     program = _program(expression)
     if isinstance(program, str):
-        return f"CEL compile error: {program}"
-    try:
-        value, _ = program.evaluate(variables, _MAX_COST)
-    except (EvaluationError, CostLimitExceeded) as error:
-        return f"CEL runtime error: {error}"
-    return value is True
+        return f"CEL compile error: {program}", 0
+    value, cost = program.outcome(variables, _MAX_COST)
+    if isinstance(value, (EvaluationError, CostLimitExceeded)):
+        return f"CEL runtime error: {value}", cost
+    return value is True, cost
 
 
 @lru_cache(maxsize=512)
