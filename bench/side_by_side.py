@@ -187,9 +187,7 @@ def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[st
         end(server)
 
 
-def load(
-    run: Run, reach: dict[str, Any], flags: Sequence[str], out: Path, core: int | None = None
-) -> dict[str, Any]:
+def load(run: Run, reach: dict[str, Any], flags: Sequence[str], out: Path, core: int | None = None) -> dict[str, Any]:
     """One workload on a server that runs, of which `reach` tells: its report, kept in `out`."""
     tokens = {user["user"]: token for token, user in reach.get("users", {}).items()}
     pids = ",".join(f"{name}={pid}" for name, pid in reach["pids"].items())

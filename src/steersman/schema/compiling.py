@@ -234,6 +234,8 @@ class Compiler:
                 map_keys=tuple(plain.get("x-kubernetes-list-map-keys") or ()),
                 default=MISSING if default is None else default,
                 defaulted=tuple((name, each) for name, each in properties.items() if each.default is not MISSING),
+                ruled=frozenset([name for name, each in properties.items() if each.traits & RULES_BELOW]),
+                deep=tuple((name, each) for name, each in properties.items() if each.traits & DEFAULTS_BELOW),
                 checks=checks,
                 rules=rules,
             )

@@ -30,8 +30,15 @@ def _default_members(value: dict[str, Any], node: Node) -> None:
     for name, child in node.defaulted:
         if name not in value or (value[name] is None and not child.traits & NULLABLE):
             value[name] = copied(child.default)
-    find, additional = node.properties.get, node.additional
+    additional = node.additional
     others = additional if isinstance(additional, Node) else None
+    if others is None and len(node.deep) < len(value):
+        for name, child in node.deep:
+            item = value.get(name)
+            if item.__class__ is dict or item.__class__ is list:
+                default(item, child)
+        return
+    find = node.properties.get
     for name, item in paced(value.items()):
         below = find(name, others)
         if below is None:

@@ -134,6 +134,7 @@ class Node:
         "bounds",
         "checks",
         "declared_format",
+        "deep",
         "default",
         "defaulted",
         "format",
@@ -142,6 +143,7 @@ class Node:
         "map_keys",
         "mask",
         "properties",
+        "ruled",
         "rules",
         "sure",
         "traits",
@@ -171,6 +173,10 @@ class Node:
     """The declared default, MISSING if there is none. It must not be changed."""
     defaulted: tuple[tuple[str, Node], ...]
     """The properties that have a default."""
+    deep: tuple[tuple[str, Node], ...]
+    """The properties below which there are defaults."""
+    ruled: frozenset[str]
+    """The names of the properties that have rules, or below which there are rules."""
     checks: Checks | None
     rules: tuple[Plain, ...]
     """x-kubernetes-validations, as declared."""

@@ -174,6 +174,8 @@ def _node(**given: Any) -> Node:
         "map_keys": (),
         "default": MISSING,
         "defaulted": (),
+        "deep": (),
+        "ruled": frozenset(),
         "checks": None,
         "rules": (),
     }

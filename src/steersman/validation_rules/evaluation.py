@@ -202,10 +202,13 @@ class _Evaluator:
             below = f"{name}.@elem"
             for key, item in new.items():
                 self.visit(values, item, old.get(key), path[key], ratchet.key(key), below, is_resource=is_resource)
+        ruled = node.ruled
+        if not ruled:
+            return
         for key, item in new.items():
-            member = node.properties.get(key)
-            if member is None or not member.traits & RULES_BELOW:
+            if key not in ruled:
                 continue
+            member = node.properties[key]
             below = f"{name}.{escape(key) or key}"
             if self._rules.is_visible(member, below):
                 is_resource = bool(member.traits & EMBEDDED)

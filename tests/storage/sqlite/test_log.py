@@ -57,6 +57,16 @@ def test_a_new_object_is_written_only_where_its_key_has_no_value(
     assert not log.connection.in_transaction
 
 
+def test_a_new_object_is_written_without_a_temporary_table(log: Log) -> None:
+    executed: list[str] = []
+    log.connection.set_trace_callback(executed.append)
+    assert log.append_new((8, "/absent", b"made", 8, 0, 0))
+    log.connection.set_trace_callback(None)
+    steps = [step[1] for step in log.connection.execute(f"EXPLAIN {executed[-1]}")]
+    assert "Insert" in steps
+    assert "OpenEphemeral" not in steps
+
+
 def test_the_newest_value_of_a_key_is_read(log: Log) -> None:
     held, _ = log.current(["/live"])
     assert (held["/live"].value, held["/live"].create_revision, held["/live"].mod_revision) == (b"new", 2, 6)

@@ -65,7 +65,10 @@ def generate_name(base: str) -> str:
 
 def new_uid() -> str:
     """Return a random UUID (RFC 9562 version 4) as text."""
-    random = _random_bytes(16)
-    digits = random.hex()
-    variant = "89ab"[random[8] & 3]
+    digits = _random_bytes(16).hex()
+    variant = _VARIANTS[digits[16]]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+_VARIANTS: Final = {digit: "89ab"[number % 4] for number, digit in enumerate("0123456789abcdef")}
+"""Variant digits by the random digit in their place."""

@@ -92,9 +92,14 @@ _LENGTHS: Final = tuple(bytes((size,)) for size in range(0x7F))
 
 def field(name: str, value: str) -> bytes:
     """Return a literal field without indexing (section 6.2.2)."""
-    if (index := _STATIC_NAMES.get(name)) is not None:
-        return integer(index, 4) + string(value)
-    return b"\x00%b%b" % (string(name), string(value))
+    return (_CODED_NAMES.get(name) or b"\x00" + string(name)) + string(value)
+
+
+_CODED_NAMES: Final = {
+    **{name: integer(index, 4) for name, index in _STATIC_NAMES.items()},
+    "audit-id": b"\x00" + string("audit-id"),
+}
+"""Beginnings of fields by name: of the static table, and of the field that is different in every answer."""
 
 
 def status(code: int) -> bytes:

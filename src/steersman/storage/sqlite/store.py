@@ -229,8 +229,9 @@ class SQLiteStorage(WritingStorage):
         except Exception as error:
             tell(self._loop, self._failed, batch, error)
         else:
-            tell(self._loop, self._committed, batch, events, context=self._context.copy())
             self._checkpointer.wrote(pages_of(len(events), size))
+            # last, as the event loop wakes up at once and then waits for this thread to release the interpreter
+            tell(self._loop, self._committed, batch, events, context=self._context.copy())
 
     def _committed(self, batch: list[Write], events: list[Event]) -> None:
         # The next batch comes first: the disk works on it while this one is delivered.
