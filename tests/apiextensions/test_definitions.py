@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from steersman.apiextensions import definitions
+from steersman.kinds.custom import CustomKind
 from steersman.rest.context import Context
 from steersman.store.stored_objects import StoredObjects
 from steersman.testing import Environment
@@ -126,7 +127,10 @@ async def test_what_was_compiled_is_forgotten_some_time_after_its_definition_is_
     await cluster.define(definition(version("v1", {"type": "object", "properties": {"spec": spec}})))
     server = cluster.client.plane.server
     assert server is not None
-    kind = server.catalogue.entry(GROUP, "foos").resource.kind
+    entry = server.catalogue.entry(GROUP, "foos")
+    assert entry is not None
+    kind = entry.resource.kind
+    assert isinstance(kind, CustomKind)
     assert (await cluster.create({"metadata": {"name": "a"}, "spec": {"a": "c"}})).status == 201
     schema = weakref.ref(kind.structural.root)
     await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")

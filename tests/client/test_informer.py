@@ -273,7 +273,8 @@ async def test_more_than_there_is_room_for_is_not_kept(client: Client, caplog: p
 async def test_all_who_ask_share_one(client: Client) -> None:
     informers = Informers(client)
     assert informers.for_resource(CONFIG_MAPS) is informers.for_resource(CONFIG_MAPS)
-    assert informers.for_resource(CONFIG_MAPS.metadata_only) is not informers.for_resource(CONFIG_MAPS)
+    of_metadata: Informer[Any] = informers.for_resource(CONFIG_MAPS.metadata_only)
+    assert of_metadata is not informers.for_resource(CONFIG_MAPS)
     assert informers.for_resource(CONFIG_MAPS, field_selector="metadata.name=a") is not informers.for_resource(
         CONFIG_MAPS
     )

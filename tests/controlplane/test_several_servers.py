@@ -25,6 +25,7 @@ from steersman.storage.memory import MemoryStorage
 from steersman.testing import Client, User
 from steersman.testing.keys import make_keys
 from tests.apiextensions.cluster import DEFINITIONS, GROUP, condition, definition
+from tests.cached_objects import cached
 from tests.controlplane.shared_storage import View, parts_on
 
 
@@ -84,8 +85,8 @@ async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 async def leading_to(plane: ControlPlane) -> tuple[list[str], list[str]]:
     """Return the addresses of the Endpoints and of the EndpointSlice."""
-    endpoints = await plane.objects("", "endpoints").get_cached("default", "kubernetes")
-    slice_ = await plane.objects("discovery.k8s.io", "endpointslices").get_cached("default", "kubernetes")
+    endpoints = await cached(plane, "", "endpoints", "default", "kubernetes")
+    slice_ = await cached(plane, "discovery.k8s.io", "endpointslices", "default", "kubernetes")
     subsets = [address.ip for subset in endpoints.subsets for address in subset.addresses]
     return subsets, [address for endpoint in slice_.endpoints for address in endpoint.addresses]
 
@@ -130,7 +131,7 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(
         "endpointslices/default/kubernetes",
         "configmaps/kube-system/extension-apiserver-authentication",
     }
-    both = await servers.running[1].objects("", "configmaps").get_cached(*AUTHENTICATION_INFO)
+    both = await cached(servers.running[1], "", "configmaps", *AUTHENTICATION_INFO)
     assert both.data["client-ca-file"].count("BEGIN CERTIFICATE") == 2
 
 
@@ -208,7 +209,7 @@ async def test_a_definition_that_another_server_has_let_go_is_not_taken_for_the_
     await until(two, path, 200)
     assert (await one.post(path, foo("a", finalizers=["example.com/stay"]))).status == 201
     await one.delete(f"{DEFINITIONS}/{name}")
-    finalizing = []
+    finalizing: list[Any] = []
     async with asyncio.timeout(20):
         while len(finalizing) < 2:
             await asyncio.sleep(0.001)

@@ -25,6 +25,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
+from tests.struct_class import struct_class
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
 
@@ -58,8 +59,12 @@ class Cluster:
         self.signed.append(claims)
         return "signed"
 
+    def _plain(self, store: Store[Any], item: Any) -> dict[str, Any]:
+        plain: dict[str, Any] = to_plain(store.decode(item))
+        return plain
+
     def _read(self, store: Store[Any], body: dict[str, Any]) -> Any:
-        obj = from_plain(store.kind.cls, body)
+        obj = from_plain(struct_class(store.kind), body)
         store.kind.default(obj)
         return obj
 
@@ -80,7 +85,7 @@ class Cluster:
         """Create an object in the namespace `ns`; `more` goes into the context."""
         store = self.stores[group, plural]
         item = await store.create(self.context(store, "ns", "", **more), self._read(store, body))
-        return to_plain(store.decode(item))
+        return self._plain(store, item)
 
     async def update(
         self, plural: str, body: dict[str, Any], *, group: str = "", subresource: str = "", **more: Any
@@ -93,7 +98,7 @@ class Cluster:
 
         ctx = self.context(store, "ns", name, **more)
         item, _ = await store.update(ctx, name, Change(make, subresource=subresource))
-        return to_plain(store.decode(item))
+        return self._plain(store, item)
 
     async def change(self, plural: str, name: str, *, group: str = "", **spec: Any) -> dict[str, Any]:
         """Update an object with these members of the spec."""
@@ -104,12 +109,12 @@ class Cluster:
 
     async def get(self, plural: str, name: str, *, group: str = "") -> dict[str, Any]:
         store = self.stores[group, plural]
-        return to_plain(store.decode(await store.get(self.context(store, "ns", name), name)))
+        return self._plain(store, await store.get(self.context(store, "ns", name), name))
 
     async def delete(self, plural: str, name: str, *, group: str = "", **more: Any) -> dict[str, Any]:
         store = self.stores[group, plural]
         item, _ = await store.delete(self.context(store, "ns", name, **more), name, DeleteOptions())
-        return to_plain(store.decode(item))
+        return self._plain(store, item)
 
     async def faults(self, request: Any) -> list[str]:
         """Return the errors of a refused request, as `field: message`."""

@@ -15,6 +15,7 @@ from steersman.scheduler.cycle import Cycle, Placement
 from steersman.scheduler.demands import Demands
 from steersman.scheduler.fit import ranking as ranking_module
 from steersman.scheduler.fit import rankings as rankings_module
+from steersman.scheduler.fit.node_fit import contents_score
 from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.state.cluster import ClusterState
 from tests.example_counts import examples
@@ -110,7 +111,7 @@ def change(chance: random.Random, cluster: ClusterState, pods: Objects, nodes: O
 
 async def test_only_changed_nodes_are_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = 0
-    original = ranking_module.contents_score
+    original = contents_score
 
     def counted(*given: Any) -> int:
         nonlocal checked
@@ -135,7 +136,7 @@ async def test_only_changed_nodes_are_checked_again(monkeypatch: pytest.MonkeyPa
 
 async def test_distinct_pods_do_not_each_check_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = 0
-    original = ranking_module.contents_score
+    original = contents_score
 
     def counted(*given: Any) -> int:
         nonlocal checked
@@ -155,7 +156,7 @@ async def test_distinct_pods_do_not_each_check_every_node(monkeypatch: pytest.Mo
 
 async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = 0
-    original = ranking_module.contents_score
+    original = contents_score
 
     def counted(*given: Any) -> int:
         nonlocal checked

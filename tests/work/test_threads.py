@@ -231,10 +231,10 @@ async def test_abandoned_steps_that_never_yield_block_no_others() -> None:
         requests = [
             asyncio.ensure_future(Account(threads, f"u{number}").offload_if(True, stuck, number)) for number in range(2)
         ]
-        for each in begun:
-            await asyncio.to_thread(each.wait)
-        for each in requests:
-            each.cancel()
+        for event in begun:
+            await asyncio.to_thread(event.wait)
+        for request in requests:
+            request.cancel()
         await asyncio.gather(*requests, return_exceptions=True)
         assert await asyncio.wait_for(Account(threads, "other").offload_if(True, int, "7"), 30) == 7
     finally:

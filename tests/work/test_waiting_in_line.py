@@ -9,7 +9,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import count
 from time import monotonic
 
@@ -83,7 +82,10 @@ async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(
 
 async def test_threads_switch_often_while_those_of_any_server_work(threads: WorkerThreads) -> None:
     over, others = threading.Event(), WorkerThreads()
-    interval = partial(Account(others).offload_if, True, sys.getswitchinterval)
+
+    async def interval() -> float:
+        return await Account(others).offload_if(True, sys.getswitchinterval)
+
     short = await interval()
     await until(lambda: sys.getswitchinterval() != short)  # threads of another test may still work
     usual = sys.getswitchinterval()

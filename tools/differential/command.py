@@ -350,16 +350,14 @@ def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
     numbers = range(options.cases) if options.case is None else (options.case,)
     tally = _Tally(kind, options)
     comparers = [comparer.another() for _ in range(options.jobs)]
+
+    def try_cases(job: int) -> None:
+        for number in numbers[job :: options.jobs]:
+            tally.try_case(comparers[job], number, generator)
+
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
-            list(
-                pool.map(
-                    lambda job: [
-                        tally.try_case(comparers[job], number, generator) for number in numbers[job :: options.jobs]
-                    ],
-                    range(options.jobs),
-                )
-            )
+            list(pool.map(try_cases, range(options.jobs)))
     finally:
         for each in comparers:
             each.close()

@@ -242,7 +242,9 @@ class _Frames:
             self._block += payload
             if flags & 0x4:
                 block, self._block = bytes(self._block), bytearray()
-                self.codes += [int(value) for name, value in self._decoder.decode(block) if name == ":status"]
+                self.codes += [
+                    int(value) for name, value in self._decoder.decode(block, raw=True) if name == b":status"
+                ]
         if self._only:
             return kind == RST_STREAM or (stream == self._only and kind in (DATA, HEADERS) and bool(flags & 0x1))
         return kind == PING and bool(flags & 0x1) and payload == _MARK

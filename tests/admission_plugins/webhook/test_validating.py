@@ -16,6 +16,7 @@ from steersman.cel.regular import compile_pattern
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.testing import Client, Environment
+from steersman.webhooks.client_config import endpoint_of
 from steersman.webhooks.kubeconfig import Endpoint
 from tests.admission_plugins.policy.policies import enforce, validating
 from tests.admission_plugins.webhook.admission_hook import (
@@ -28,6 +29,7 @@ from tests.admission_plugins.webhook.admission_hook import (
     deny,
 )
 from tests.https_hook import http_response
+from tests.noted import noted
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 CONFIGURATION = f"{CONFIGURATIONS.format(VALIDATING)}/hooks"
@@ -180,7 +182,7 @@ async def test_what_several_ask_the_authorizer_about_one_request_is_asked_once(
 ) -> None:
     asked: list[Any] = []
     ask = expressions._question
-    monkeypatch.setattr(expressions, "_question", lambda check, user: asked.append(check) or ask(check, user))
+    monkeypatch.setattr(expressions, "_question", noted(ask, lambda check, user: asked.append(check)))
     expression = "authorizer.group('').resource('pods').namespace('default').check('break').allowed()"
     conditions = [{"name": "may-break", "expression": expression}]
     webhook = hook.webhook("/w", "configmaps", matchConditions=conditions)
@@ -305,7 +307,7 @@ async def test_webhooks_of_one_authority_share_their_tls_and_only_so_many_are_ke
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Endpoint] = []
-    original = clients.endpoint_of
+    original = endpoint_of
 
     def noted(*args: Any) -> Endpoint:
         endpoint = original(*args)

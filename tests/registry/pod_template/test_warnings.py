@@ -163,12 +163,12 @@ def test_files_that_are_apart_do_not_overlap(paths: list[str]) -> None:
 
 
 def test_nobody_is_warned_of_a_usual_projected_volume() -> None:
-    sources = [
+    sources: list[dict[str, Any]] = [
         {"serviceAccountToken": {"path": "token"}},
         {"configMap": {"name": "c", "items": [{"key": "a", "path": "ca.crt"}]}},
     ]
     volume = {"name": "v", "projected": {"sources": sources}}
-    spec = {"volumes": [volume], "serviceAccountName": "default"}
+    spec: dict[str, Any] = {"volumes": [volume], "serviceAccountName": "default"}
     assert list(PodStrategy().warnings_on_create(Context(), created_pod(**spec))) == []
     sources.append({"secret": {"name": "s", "items": [{"key": "a", "path": "token/a"}]}})
     (warning,) = PodStrategy().warnings_on_create(Context(), created_pod(**spec))
