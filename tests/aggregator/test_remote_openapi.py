@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steersman.aggregator.remote_openapi import _part
+from steersman.aggregator.remote_openapi import read_part
 from steersman.testing import Client
 from tests.aggregator.extension_server import (
     API_SERVICES,
@@ -171,7 +171,7 @@ def _document(definition: Any, **operation: Any) -> dict[str, Any]:
 )
 def test_a_document_that_lies_breaks_that_of_nobody(document: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"not as OpenAPI has it|too large"):
-        _part(json.dumps(document).encode(), f"{ROOT}/", b"")
+        read_part(json.dumps(document).encode(), f"{ROOT}/", b"")
 
 
 async def test_a_list_of_too_many_documents_is_none(client: Client, behind: ExtensionServer) -> None:

@@ -84,4 +84,4 @@ async def test_rules_are_told_in_the_order_of_the_file() -> None:
 
 def test_many_policies_of_others_cost_nothing(tmp_path: Path) -> None:
     authorizer = AbacAuthorizer(everything(user=f"u{number}") for number in range(10_000))
-    assert len(list(authorizer._named(ALICE))) == 0
+    assert len(list(authorizer.policies_naming(ALICE))) == 0

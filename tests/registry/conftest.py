@@ -63,7 +63,7 @@ class Cluster:
         plain: dict[str, Any] = to_plain(store.decode(item))
         return plain
 
-    def _read(self, store: Store[Any], body: dict[str, Any]) -> Any:
+    def read(self, store: Store[Any], body: dict[str, Any]) -> Any:
         obj = from_plain(struct_class(store.kind), body)
         store.kind.default(obj)
         return obj
@@ -84,7 +84,7 @@ class Cluster:
     async def create(self, plural: str, body: dict[str, Any], *, group: str = "", **more: Any) -> dict[str, Any]:
         """Create an object in the namespace `ns`; `more` goes into the context."""
         store = self.stores[group, plural]
-        item = await store.create(self.context(store, "ns", "", **more), self._read(store, body))
+        item = await store.create(self.context(store, "ns", "", **more), self.read(store, body))
         return self._plain(store, item)
 
     async def update(
@@ -94,7 +94,7 @@ class Cluster:
         name = body["metadata"]["name"]
 
         async def make(old: Any) -> Any:
-            return self._read(store, body)
+            return self.read(store, body)
 
         ctx = self.context(store, "ns", name, **more)
         item, _ = await store.update(ctx, name, Change(make, subresource=subresource))

@@ -17,7 +17,7 @@ import pytest
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.work.offloading import Account
-from steersman.work.threads import MAX_WAITING, WorkerThreads, _Interpreter
+from steersman.work.threads import MAX_WAITING, WorkerThreads, Interpreter
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ async def test_closed_threads_let_garbage_be_collected() -> None:
 
 
 def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() -> None:
-    interpreter = _Interpreter()
+    interpreter = Interpreter()
     interpreter.thread_starts_work()
     interpreter.thread_ends_work()  # it is idle soon
     interpreter.close()

@@ -297,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         comparer = Comparer(a, b)
         comparer.prepare()
         try:
-            return max(codes + [_run(comparer, kind, options) for kind in kinds if kind not in RUNNERS])
+            return max(codes + [run_kind(comparer, kind, options) for kind in kinds if kind not in RUNNERS])
         finally:
             comparer.close()
 
@@ -343,7 +343,7 @@ class _Tally:
                 print(smallest, flush=True)
 
 
-def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
+def run_kind(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
     prepare = _PREPARED.get(kind)
     generator = KINDS[kind] if prepare is None else prepare((comparer.a, comparer.b), options.seed)
     began = time.monotonic()

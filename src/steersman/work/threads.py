@@ -183,7 +183,7 @@ class WorkerThreads:
         self._paused: set[_Step] = set()
         self._checked_by: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
-        self._interpreter = _Interpreter()
+        self._interpreter = Interpreter()
 
     async def run(self, name: str, number: int, work: Callable[[], R]) -> R:
         """Run `work` in a worker thread for the user `name`, as a step of the request `number`.
@@ -448,7 +448,7 @@ class _SwitchInterval:
 _switch_interval: Final = _SwitchInterval()
 
 
-class _Interpreter:
+class Interpreter:
     """Garbage collection while the threads of one server work, and release of memory once they rest.
 
     A collection walks all objects created since the last one that are still alive, with the interpreter lock held. So

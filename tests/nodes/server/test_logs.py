@@ -54,7 +54,7 @@ async def test_a_log_says_what_annotations_say(node: Node) -> None:
 
 def test_the_last_of_endless_lines_are_kept_and_others_run_meanwhile() -> None:
     said = "\n".join(f"line {number}" for number in range(200))
-    printed = logs._annotated(said, every=0.1, started_at=1000.0, now=1_000_000.0)
+    printed = logs.annotated(said, every=0.1, started_at=1000.0, now=1_000_000.0)
     made, in_a_row, longest = 0, 0, 0
     for each in printed:
         if isinstance(each, float):
@@ -64,7 +64,7 @@ def test_the_last_of_endless_lines_are_kept_and_others_run_meanwhile() -> None:
         else:
             made, in_a_row = made + 1, in_a_row + 1
             longest = max(longest, in_a_row)
-    assert logs._MOST_LINES <= made <= logs._MOST_LINES + 2 * 200
+    assert logs.MOST_LINES <= made <= logs.MOST_LINES + 2 * 200
     assert longest <= 64
 
 
