@@ -42,7 +42,7 @@ V3 = {"openapi": "3.0.0", "info": {"title": "things", "version": "1"}, "paths": 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.aggregator.remote_openapi._DELAY", 0.0)
+    monkeypatch.setattr("steersman.aggregator.remote_openapi.DELAY", 0.0)
 
 
 async def until(client: Client, path: str, member: str, *, there: bool = True) -> Any:

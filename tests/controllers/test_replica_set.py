@@ -69,7 +69,7 @@ async def test_as_many_pods_are_made_as_are_asked_for_and_told_of(run: Run) -> N
 
 
 async def test_the_status_is_kept_up_while_many_pods_are_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_set, "_STATUS_INTERVAL", 0.001)
+    monkeypatch.setattr(replica_set, "STATUS_INTERVAL", 0.001)
     create, goes_on = PodControl.create, asyncio.Event()
 
     async def creates_some(control: PodControl, pod: Pod, owner: ReplicaSet) -> Pod:

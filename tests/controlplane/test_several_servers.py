@@ -29,12 +29,19 @@ from tests.cached_objects import cached
 from tests.controlplane.shared_storage import View, parts_on
 
 
+async def values(store: MemoryStorage) -> dict[str, bytes]:
+    """Return all stored values by key."""
+    return {each.key: each.value for each in (await store.range("")).items}
+
+
 class Servers:
     """Servers on one store, each with its own address: 192.0.2.1 and so on."""
 
-    def __init__(self, folder: Path, store: MemoryStorage) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.store = store
+        self.ahead = 0.0
+        """Seconds by which the clock of the store is ahead."""
+        self.store = MemoryStorage(compaction_interval=0, lease_interval=0, clock=lambda: times.unix_now() + self.ahead)
         self.running: dict[int, ControlPlane] = {}
         self.views: dict[int, View] = {}
         self.late = False
@@ -75,12 +82,11 @@ class Servers:
 
 @pytest.fixture
 async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Servers]:
-    store = MemoryStorage(compaction_interval=0, lease_interval=0)
-    made = Servers(tmp_path, store)
+    made = Servers(tmp_path)
     yield made
     for number in list(made.running):
         await made.stop(number)
-    await store.close()
+    await made.store.close()
 
 
 async def leading_to(plane: ControlPlane) -> tuple[list[str], list[str]]:
@@ -117,10 +123,11 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(
     servers: Servers, caplog: pytest.LogCaptureFixture
 ) -> None:
     await servers.start(1)
-    before = {key: each.value for key, each in servers.store._values.items()}
+    before = await values(servers.store)
     await servers.start(2)
     assert complaints(caplog) == []
-    changed = {key for key, each in servers.store._values.items() if before.get(key) != each.value}
+    after = await values(servers.store)
+    changed = {key for key, value in after.items() if before.get(key) != value}
     assert {key.removeprefix("/registry/").partition("/apiserver-")[0] for key in changed} == {
         "steersman.stored-versions/servers",
         "steersman.stored-versions/store",
@@ -147,9 +154,9 @@ async def test_the_service_leads_to_those_that_run(servers: Servers, monkeypatch
 async def test_a_server_that_is_lost_is_led_to_no_more_when_its_lease_has_run_out(servers: Servers) -> None:
     await servers.start(1)
     two = await servers.start(2)
-    servers.store._clock = lambda: times.unix_now() + 14
+    servers.ahead = 14
     await servers.kubernetes(2).sync()  # says that it runs
-    servers.store._clock = lambda: times.unix_now() + 16
+    servers.ahead = 16
     await servers.store.expire_leases()  # and the first one does not
     await servers.kubernetes(2).sync()
     assert await leading_to(two) == (["192.0.2.2"],) * 2
@@ -176,8 +183,8 @@ async def test_servers_never_give_one_address_or_port_to_two_services(
         await make(planes[1], "late", made[0].spec.ports[0].node_port)
     for number in (1, 2):
         await servers.upkeep(number).repair_ports()
-        servers.upkeep(number)._addresses.everything_changed()
-        await servers.upkeep(number)._addresses.run()
+        servers.upkeep(number).addresses.everything_changed()
+        await servers.upkeep(number).addresses.run()
     assert complaints(caplog) == []
 
 

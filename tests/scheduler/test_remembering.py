@@ -164,8 +164,8 @@ async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monke
         return original(*given)
 
     monkeypatch.setattr(ranking_module, "contents_score", counted)
-    monkeypatch.setattr(rankings_module, "_LEAST_RANKINGS", 2)
-    monkeypatch.setattr(rankings_module, "_NODES_REMEMBERED", 0)
+    monkeypatch.setattr(rankings_module, "LEAST_RANKINGS", 2)
+    monkeypatch.setattr(rankings_module, "NODES_REMEMBERED", 0)
     cluster = ClusterState()
     for number in range(3000):
         cluster.set_node(from_plain(Node, node_of(f"n{number}")))
@@ -215,7 +215,7 @@ async def test_a_heavy_demand_is_ranked_again_if_a_left_out_count_appears(monkey
     near["spec"]["nodeName"] = "n"
     monkeypatch.setattr("steersman.scheduler.demand.weight.MOST", -1)
     cycle = cycle_on(cluster)
-    was = rankings_module.Rankings._check_nodes
+    was = rankings_module.Rankings.check_nodes
     checks = 0
 
     async def look(self: Any, *given: Any) -> bool:
@@ -225,7 +225,7 @@ async def test_a_heavy_demand_is_ranked_again_if_a_left_out_count_appears(monkey
             cluster.set_pod(from_plain(Pod, near))
         return await was(self, *given)
 
-    monkeypatch.setattr(rankings_module.Rankings, "_check_nodes", look)
+    monkeypatch.setattr(rankings_module.Rankings, "check_nodes", look)
     found = await cycle.decide(new)
     assert not isinstance(found, Placement)
     assert "anti-affinity" in found.message

@@ -17,7 +17,7 @@ import pytest
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.work.offloading import Account
-from steersman.work.threads import MAX_WAITING, WorkerThreads, Interpreter
+from steersman.work.threads import MAX_WAITING, Interpreter, WorkerThreads
 
 
 @pytest.fixture(autouse=True)
@@ -69,15 +69,14 @@ async def until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(
-    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest() -> None:
     rest = 0.2
-    monkeypatch.setattr("steersman.work.threads._REST", rest)
+    threads = WorkerThreads(interpreter=Interpreter(rest=rest))
     began = monotonic()
     assert not await Account(threads).offload_if(True, gc.isenabled)
     assert not gc.isenabled() or monotonic() > began + rest
     await until(gc.isenabled)
+    threads.close()
 
 
 async def test_threads_switch_often_while_those_of_any_server_work(threads: WorkerThreads) -> None:

@@ -39,7 +39,7 @@ MAX_DOCUMENT: Final = 32 << 20
 MAX_INDEX: Final = 1 << 20
 """Bytes of an index of documents, which becomes part of this server's index."""
 _TIMEOUT: Final = 60.0
-_DELAY: Final = 1.0
+DELAY: Final = 1.0
 _USER: Final = UserInfo("system:aggregator")
 
 
@@ -61,7 +61,7 @@ class RemoteOpenAPI:
 
     def start(self) -> None:
         """Start fetching."""
-        self._delay = _DELAY
+        self._delay = DELAY
         self._v2.start(self._sync_v2, name="OpenAPI v2", workers=1)
         self._v3.start(self._sync_v3, name="OpenAPI v3", workers=1)
 

@@ -181,8 +181,8 @@ async def test_what_several_ask_the_authorizer_about_one_request_is_asked_once(
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    ask = expressions._question
-    monkeypatch.setattr(expressions, "_question", noted(ask, lambda check, user: asked.append(check)))
+    ask = expressions.question_of
+    monkeypatch.setattr(expressions, "question_of", noted(ask, lambda check, user: asked.append(check)))
     expression = "authorizer.group('').resource('pods').namespace('default').check('break').allowed()"
     conditions = [{"name": "may-break", "expression": expression}]
     webhook = hook.webhook("/w", "configmaps", matchConditions=conditions)
@@ -273,7 +273,7 @@ async def test_nothing_is_left_of_webhooks_when_the_server_ends(hook: AdmissionH
 async def test_at_most_so_many_are_asked_at_a_time(
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "_MAX_CONCURRENT", 2)
+    monkeypatch.setattr(plugin, "MAX_CONCURRENT", 2)
     await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
     hook.held = asyncio.Event()
     writing = asyncio.ensure_future(client.post(CONFIG_MAPS, config_map("x")))
@@ -315,7 +315,7 @@ async def test_webhooks_of_one_authority_share_their_tls_and_only_so_many_are_ke
         return endpoint
 
     monkeypatch.setattr(clients, "endpoint_of", noted)
-    monkeypatch.setattr(clients, "_MAX_CLIENTS", 3)
+    monkeypatch.setattr(clients, "MAX_CLIENTS", 3)
     await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
     for name in "xy":
         assert (await client.post(CONFIG_MAPS, config_map(name))).status == 201

@@ -71,7 +71,7 @@ def test_the_last_of_endless_lines_are_kept_and_others_run_meanwhile() -> None:
 async def test_logs_that_are_being_answered_share_the_memory_of_their_namespace(node: Node) -> None:
     lines = "\n".join(f"{number:04} {'x' * 95}" for number in range(1000))
     await node.pod("p", annotations={f"{PREFIX}logs": lines})
-    share = node.cluster._servers.containers.shares.for_namespace("default")
+    share = node.cluster.servers.containers.shares.for_namespace("default")
     whole = 64 << 20
 
     async def is_reserved() -> bool:

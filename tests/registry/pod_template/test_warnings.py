@@ -12,7 +12,7 @@ from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import Path
 from steersman.registry.core.pods.strategy import PodStrategy
 from steersman.registry.pod_template import warnings
-from steersman.registry.pod_template.path_warnings import are_apart, Overlaps
+from steersman.registry.pod_template.path_warnings import Overlaps, are_apart
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
 from steersman.rest.context import Context
 from tests.registry.podspecs import CONTAINER, created_pod, template
