@@ -77,7 +77,8 @@ def main() -> None:
                 return bytes(answer.read())
 
         pids = list(told["pids"].values())
-        first, later = [], []
+        first: list[float] = []
+        later: list[float] = []
         for number in range(NAMESPACES):
             call("/api/v1/namespaces", {"metadata": {"name": f"first-{number}"}})
             path = f"/api/v1/namespaces/first-{number}/pods"

@@ -90,5 +90,5 @@ def watch() -> None:
     def cache(function: Callable[..., Any]) -> Any:
         return lru_cache(None)(function)
 
-    functools.lru_cache = lru_cache  # type: ignore[assignment]
-    functools.cache = cache  # type: ignore[assignment]
+    functools.lru_cache = lru_cache
+    functools.cache = cache

@@ -17,11 +17,11 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.cel import types
 from steersman.cel.environment import Overload
 from steersman.cel.expression import compile_expression
-from steersman.cel.library.addresses import CIDR, IP, _read_cidr, _read_ip
-from steersman.cel.library.kubernetes import _LIBRARIES, base_environment
+from steersman.cel.library.addresses import CIDR, IP, read_cidr, read_ip
+from steersman.cel.library.kubernetes import LIBRARIES, base_environment
 from steersman.cel.library.quantities import QUANTITY, read_quantity
 from steersman.cel.library.semvers import SEMVER, parse_version
-from steersman.cel.library.urls import URL, _url
+from steersman.cel.library.urls import URL, read_url
 from steersman.cel.steps import Frame
 from steersman.cel.work import counted_by
 from steersman.machinery.codec.strict import decode_object
@@ -45,11 +45,11 @@ OF_PATTERNS = ("matches/", "find/", "findAll/")
 """Functions whose last text is a pattern. `cel.pattern_size` bounds the pattern, and a search has a cost limit."""
 
 SAMPLES: dict[str, Any] = {
-    IP.name: _read_ip("10.0.0.1"),
-    CIDR.name: _read_cidr("10.0.0.0/8"),
+    IP.name: read_ip("10.0.0.1"),
+    CIDR.name: read_cidr("10.0.0.0/8"),
     QUANTITY.name: read_quantity("1"),
     SEMVER.name: parse_version("1.2.3"),
-    URL.name: _url("http://a/b"),
+    URL.name: read_url("http://a/b"),
 }
 """Values of types that cannot be made from any text, by type name."""
 
@@ -73,7 +73,7 @@ def argument(type: types.Type, text: str) -> Any:
 
 def overloads() -> Iterator[tuple[str, Overload, int]]:
     """Yield every function of CEL that takes a text, with the index of the text among its arguments."""
-    for library in _LIBRARIES:
+    for library in LIBRARIES:
         for name, found in library.functions.items():
             for overload in found:
                 for place, each in enumerate(overload.args):

@@ -79,9 +79,11 @@ def collected() -> dict[tuple[str | bytes, int], str]:
     found = dict(patterns.compiled)
     for file, call, is_within in calls_of_re():
         if is_within and isinstance(call.args[0], ast.Constant):
+            pattern = call.args[0].value
+            assert isinstance(pattern, str | bytes)
             place = ".".join(file.relative_to(SOURCES).with_suffix("").parts)
-            flags = re.ASCII if "re.ASCII" in ast.unparse(call) and isinstance(call.args[0].value, str) else 0
-            found.setdefault((call.args[0].value, int(flags)), f"{place}:{call.lineno}")
+            flags = re.ASCII if "re.ASCII" in ast.unparse(call) and isinstance(pattern, str) else 0
+            found.setdefault((pattern, int(flags)), f"{place}:{call.lineno}")
     return found
 
 

@@ -174,11 +174,11 @@ def die_during(statement: str, chance: random.Random) -> None:
             threading.Timer(chance.uniform(0.0, 0.002), os.kill, (os.getpid(), signal.SIGKILL)).start()
 
     def connect_traced(*args: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*args, **options)
+        connection: sqlite3.Connection = connect(*args, **options)
         connection.set_trace_callback(begun)
         return connection
 
-    sqlite3.connect = connect_traced
+    sqlite3.connect = connect_traced  # type: ignore[assignment]
 
 
 async def write_forever(path: str, *, frees_pages: bool) -> None:

@@ -22,7 +22,8 @@ def a_node(name: str = "n", status: dict[str, Any] | None = None, **labels: str)
 
 
 def taints(node: Node) -> list[dict[str, Any]]:
-    return to_plain(node)["spec"].get("taints", [])
+    found: list[dict[str, Any]] = to_plain(node)["spec"].get("taints", [])
+    return found
 
 
 async def test_a_new_node_is_tainted_once() -> None:
@@ -57,7 +58,7 @@ def pod_with_requests(cpu: str, generation: int = 1, memory: str = "1Gi", node: 
 
 HOSTS = {
     "n": host_of(a_node(status={"allocatable": {"cpu": "2", "memory": "2Gi"}})),
-    "windows": host_of(a_node(**{"kubernetes.io/os": "windows"})),
+    "windows": host_of(a_node("n", None, **{"kubernetes.io/os": "windows"})),
 }
 RESIZE = PodResizeValidator(HOSTS.get)
 

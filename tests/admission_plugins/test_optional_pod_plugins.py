@@ -41,9 +41,10 @@ async def test_an_update_without_a_new_image_is_left_alone() -> None:
     ].image_pull_policy == "Always"
 
 
-async def test_a_policy_that_was_changed_back_is_an_error() -> None:
+async def test_a_policy_that_was_changed_back_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = AlwaysPullImages()
-    plugin.admit = LimitPodHardAntiAffinityTopology().admit  # as if a later plugin undid it
+    # as if a later plugin undid it
+    monkeypatch.setattr(plugin, "admit", LimitPodHardAntiAffinityTopology().admit)
     error = await refusal(plugin, a_write(make_pod({"containers": [NEVER], "volumes": [IMAGE_VOLUME]})))
     where = 'spec.{}: Unsupported value: "Never": supported values: "Always"'
     faults = [
@@ -82,7 +83,10 @@ def make_node_selector(text: str | None, **configured: str) -> PodNodeSelector:
 
 async def selected(text: str, **selector: str) -> dict[str, str]:
     plugin = make_node_selector(text)
-    return (await admitted(plugin, a_write(make_pod({"nodeSelector": selector})))).obj.spec.node_selector
+    found: dict[str, str] = (
+        await admitted(plugin, a_write(make_pod({"nodeSelector": selector})))
+    ).obj.spec.node_selector
+    return found
 
 
 async def test_the_selector_of_the_namespace_is_added() -> None:

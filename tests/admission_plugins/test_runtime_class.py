@@ -29,7 +29,8 @@ PLUGIN = RuntimeClass({"heavy": HEAVY, "plain": PLAIN}.get)
 
 
 async def spec_of(spec: dict[str, Any]) -> dict[str, Any]:
-    return to_plain((await admitted(PLUGIN, a_write(make_pod(spec)))).obj.spec)
+    plain: dict[str, Any] = to_plain((await admitted(PLUGIN, a_write(make_pod(spec)))).obj.spec)
+    return plain
 
 
 async def test_a_pod_gets_the_overhead_and_the_scheduling_of_its_class() -> None:

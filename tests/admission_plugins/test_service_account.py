@@ -33,7 +33,8 @@ def plugin(*accounts: AccountSummary) -> ServiceAccount:
 
 async def spec_of(spec: dict[str, Any], *accounts: AccountSummary) -> dict[str, Any]:
     record = await admitted(plugin(*accounts), a_write(make_pod(spec)))
-    return to_plain(record.obj.spec)
+    plain: dict[str, Any] = to_plain(record.obj.spec)
+    return plain
 
 
 async def test_a_pod_gets_the_default_account_and_its_token() -> None:

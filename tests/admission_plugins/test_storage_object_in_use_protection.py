@@ -14,9 +14,10 @@ from steersman.registry.core.volumes.persistentvolumes import PERSISTENT_VOLUMES
 from steersman.registry.storage.volumeattributesclasses import VOLUME_ATTRIBUTES_CLASSES
 from steersman.rest.resource import Resource
 from tests.admission_plugins.writes import write_of
+from tests.struct_class import struct_class
 
 PLUGIN = StorageObjectInUseProtection()
-KINDS = [
+KINDS: list[tuple[Resource[Any], str]] = [
     (PERSISTENT_VOLUMES, "kubernetes.io/pv-protection"),
     (PERSISTENT_VOLUME_CLAIMS, "kubernetes.io/pvc-protection"),
     (VOLUME_ATTRIBUTES_CLASSES, "kubernetes.io/vac-protection"),
@@ -24,7 +25,7 @@ KINDS = [
 
 
 def make_object(resource: Resource[Any], *finalizers: str) -> Any:
-    return from_plain(resource.kind.cls, {"metadata": {"name": "a", "finalizers": list(finalizers)}})
+    return from_plain(struct_class(resource.kind), {"metadata": {"name": "a", "finalizers": list(finalizers)}})
 
 
 @pytest.mark.parametrize(("resource", "finalizer"), KINDS)

@@ -15,7 +15,7 @@ from steersman.admission_plugins.pod_security import checks as pod_security_chec
 from steersman.admission_plugins.pod_security.levels import RESTRICTED, LevelVersion
 from steersman.admission_plugins.pod_toleration_restriction import Annotations, PodTolerationRestriction
 from steersman.admission_plugins.quota.pods import PodEvaluator
-from steersman.admission_plugins.quota.resource_quota import _matches, _snapshot
+from steersman.admission_plugins.quota.resource_quota import matches, snapshot
 from steersman.admission_plugins.runtime_class import RuntimeClass
 from steersman.admission_plugins.service_account import AccountSummary, ServiceAccount
 from steersman.api.core.v1 import LimitRange, ResourceQuota
@@ -165,7 +165,7 @@ def test_scopes_of_a_quota_that_are_there_twice_are_asked_once() -> None:
         term = {"topologyKey": "t"}
         terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term] * count}
         pod = make_pod({"affinity": {"podAffinity": terms}})
-        account = _snapshot(quota)
-        return lambda: _matches(account, pod, PodEvaluator())
+        account = snapshot(quota)
+        return lambda: matches(account, pod, PodEvaluator())
 
     assert not grows_too_fast(work, SIZES)

@@ -127,8 +127,8 @@ async def test_its_metrics(own_things: Client) -> None:
 
 def test_the_time_of_a_condition_is_that_of_its_status() -> None:
     service = with_condition(APIService(), Condition("False", "A", "a"))
-    (first,) = service.status.conditions
-    then = first.last_transition_time = type(first.last_transition_time)("2020-01-01T00:00:00Z")
+    (first,) = service.status.conditions or []
+    then = first.last_transition_time = "2020-01-01T00:00:00Z"
     (first,) = with_condition(service, Condition("False", "B", "b")).status.conditions
     assert (first.reason, first.message, first.last_transition_time) == ("B", "b", then)
     (first,) = with_condition(service, Condition("True", "C", "c")).status.conditions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.aggregator.remote_discovery import BadDocument, _is_aggregated, _read_groups, _read_list
+from steersman.aggregator.remote_discovery import BadDocument, is_aggregated, read_groups, read_list
 
 WANTED = frozenset({("a.example.com", "v1")})
 
@@ -30,13 +30,13 @@ def test_only_what_is_wanted_is_read() -> None:
         for name in ("a.example.com", "b.example.com")
     ]
     data = json.dumps({"items": groups}).encode()
-    found, digest = _read_groups(data, WANTED, b"")
+    found, digest = read_groups(data, WANTED, b"")
     assert found is not None
     assert found.keys() == WANTED
     (resource,) = found["a.example.com", "v1"].resources
     assert resource.response_kind is not None
     assert resource.subresources[0].response_kind is not None
-    assert _read_groups(data, WANTED, digest) == (None, digest)
+    assert read_groups(data, WANTED, digest) == (None, digest)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_only_what_is_wanted_is_read() -> None:
 )
 def test_garbage_is_no_document(data: bytes) -> None:
     with pytest.raises(BadDocument):
-        _read_groups(data, WANTED, b"")
+        read_groups(data, WANTED, b"")
 
 
 def test_subresources_stand_below_their_resources() -> None:
-    found = _read_list(
+    found = read_list(
         listed(
             {"name": "a/one"},
             {"name": "b", "namespaced": True},
@@ -63,13 +63,13 @@ def test_subresources_stand_below_their_resources() -> None:
 
 def test_a_subresource_of_another_scope_is_told_of() -> None:
     with pytest.raises(BadDocument, match="scope do not match"):
-        _read_list(listed({"name": "a"}, {"name": "a/one", "namespaced": True}), "v1")
+        read_list(listed({"name": "a"}, {"name": "a/one", "namespaced": True}), "v1")
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_subresources_are_read() -> None:
     data = listed({"name": "a"}, *({"name": f"a/s{number}"} for number in range(100_000)))
-    (resource,) = _read_list(data, "v1").resources
+    (resource,) = read_list(data, "v1").resources
     assert len(resource.subresources) == 100_000
 
 
@@ -85,4 +85,4 @@ def test_a_hundred_thousand_subresources_are_read() -> None:
     ],
 )
 def test_which_answers_are_discovery(content_type: str, *, is_it: bool) -> None:
-    assert _is_aggregated(content_type) is is_it
+    assert is_aggregated(content_type) is is_it

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steersman.aggregator.remote_openapi import _part
+from steersman.aggregator.remote_openapi import read_part
 from steersman.testing import Client
 from tests.aggregator.extension_server import (
     API_SERVICES,
@@ -42,7 +42,7 @@ V3 = {"openapi": "3.0.0", "info": {"title": "things", "version": "1"}, "paths": 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.aggregator.remote_openapi._DELAY", 0.0)
+    monkeypatch.setattr("steersman.aggregator.remote_openapi.DELAY", 0.0)
 
 
 async def until(client: Client, path: str, member: str, *, there: bool = True) -> Any:
@@ -171,7 +171,7 @@ def _document(definition: Any, **operation: Any) -> dict[str, Any]:
 )
 def test_a_document_that_lies_breaks_that_of_nobody(document: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"not as OpenAPI has it|too large"):
-        _part(json.dumps(document).encode(), f"{ROOT}/", b"")
+        read_part(json.dumps(document).encode(), f"{ROOT}/", b"")
 
 
 async def test_a_list_of_too_many_documents_is_none(client: Client, behind: ExtensionServer) -> None:

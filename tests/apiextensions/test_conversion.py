@@ -135,7 +135,7 @@ async def test_a_webhook_that_converts_only_the_first_object_is_asked_for_one_af
 async def test_many_large_objects_are_converted_by_several_requests(
     cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversion, "_REVIEW_BYTES", 20_000)
+    monkeypatch.setattr(conversion, "REVIEW_BYTES", 20_000)
     await cluster.define(hosts(hook.config()))
     for number in range(6):
         await create(cluster, "v1", f"f{number}", {"host": str(number), "note": "x" * 6_000})
@@ -242,7 +242,7 @@ async def test_a_webhook_that_another_authority_vouches_for(cluster: Cluster, ho
 
 
 async def test_a_webhook_that_says_too_much(cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion, "_MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(conversion, "MAX_ANSWER_BYTES", 10_000)
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     hook.answer = lambda *_: b"{" + b" " * 50_000 + b"}"
@@ -287,7 +287,7 @@ def _conversions() -> list[asyncio.Task[Any]]:
 async def test_not_too_many_requests_are_under_way_at_once(
     cluster: Cluster, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversion, "_MAX_CONCURRENT", 2)
+    monkeypatch.setattr(conversion, "MAX_CONCURRENT", 2)
     await cluster.define(hosts(hook.config()))
     await create(cluster, "v1", "a", {"host": "one"})
     hook.held = asyncio.Event()

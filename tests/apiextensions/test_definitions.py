@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from steersman.apiextensions import definitions
+from steersman.kinds.custom import CustomKind
 from steersman.rest.context import Context
 from steersman.store.stored_objects import StoredObjects
 from steersman.testing import Environment
@@ -120,13 +121,16 @@ async def test_objects_go_before_their_definition_does(cluster: Cluster) -> None
 async def test_what_was_compiled_is_forgotten_some_time_after_its_definition_is_gone(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(definitions, "_COOL_DELAY", 0.0)
+    monkeypatch.setattr(definitions, "COOL_DELAY", 0.0)
     rules = [{"rule": "self.a != 'b'"}]
     spec = {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": rules}
     await cluster.define(definition(version("v1", {"type": "object", "properties": {"spec": spec}})))
     server = cluster.client.plane.server
     assert server is not None
-    kind = server.catalogue.entry(GROUP, "foos").resource.kind
+    entry = server.catalogue.entry(GROUP, "foos")
+    assert entry is not None
+    kind = entry.resource.kind
+    assert isinstance(kind, CustomKind)
     assert (await cluster.create({"metadata": {"name": "a"}, "spec": {"a": "c"}})).status == 201
     schema = weakref.ref(kind.structural.root)
     await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
@@ -144,18 +148,18 @@ async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, m
         assert (await cluster.create(body)).status == 201
     deleted: list[str] = []
     looks = asyncio.Event()
-    delete_each, sleep = definitions.Definitions._delete_each, asyncio.sleep
+    delete_each, sleep = definitions.Definitions.delete_each, asyncio.sleep
 
     async def counting(self: Any, names: Any, *more: Any) -> None:
         deleted.extend(name for _, name in names)
         await delete_each(self, names, *more)
 
     async def looking(seconds: float) -> None:
-        if seconds >= definitions._CHECK_DELAYS[2]:
+        if seconds >= definitions.CHECK_DELAYS[2]:
             looks.set()
         await sleep(min(seconds, 0.001))
 
-    monkeypatch.setattr(definitions.Definitions, "_delete_each", counting)
+    monkeypatch.setattr(definitions.Definitions, "delete_each", counting)
     monkeypatch.setattr(asyncio, "sleep", looking)
     await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
     await asyncio.wait_for(looks.wait(), 20)
@@ -300,14 +304,14 @@ async def test_a_request_is_judged_by_the_definition_that_was_acknowledged_befor
 ) -> None:
     """This holds however long a server takes to build the resource of a definition."""
     await cluster.define(definition())
-    look = definitions.Definitions._sync_definition
+    look = definitions.Definitions.sync_definition
     seen = asyncio.Event()
 
     async def slowly(self: Any, name: str) -> None:
         await seen.wait()
         await look(self, name)
 
-    monkeypatch.setattr(definitions.Definitions, "_sync_definition", slowly)
+    monkeypatch.setattr(definitions.Definitions, "sync_definition", slowly)
     spec = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 0}}}
     refused = version("v1", schema={"type": "object", "properties": {"spec": spec}})
     found = (await cluster.client.get(f"{DEFINITIONS}/foos.{GROUP}")).json()
@@ -330,8 +334,8 @@ async def test_a_definition_that_cannot_be_looked_at_keeps_nobody_waiting_for_ev
     async def never(self: Any, name: str) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(definitions, "_LONGEST_WAIT", 0.01)
-    monkeypatch.setattr(definitions.Definitions, "_sync_definition", never)
+    monkeypatch.setattr(definitions, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(definitions.Definitions, "sync_definition", never)
     assert (await own_cluster.client.post(DEFINITIONS, definition())).status == 201
     assert (await own_cluster.client.get(own_cluster.path())).status == 404
 
@@ -346,8 +350,8 @@ async def test_requests_do_not_wait_for_other_definitions_of_their_group(
     async def never(self: Any, name: str) -> None:
         await seen.wait()
 
-    monkeypatch.setattr(definitions.Definitions, "_sync_definition", never)
-    monkeypatch.setattr(definitions, "_LONGEST_WAIT", 60.0)
+    monkeypatch.setattr(definitions.Definitions, "sync_definition", never)
+    monkeypatch.setattr(definitions, "LONGEST_WAIT", 60.0)
     assert (await cluster.client.post(DEFINITIONS, definition(plural="bars", kind="Bar"))).status == 201
     listed = asyncio.ensure_future(cluster.client.get(cluster.path(plural="bars")))
     body = {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "a"}}

@@ -1,6 +1,7 @@
 """Bearer tokens in headers and in WebSocket subprotocols."""
 
 import base64
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -78,12 +79,20 @@ async def test_unknown_tokens_are_refused_whether_or_not_the_answer_takes_time()
     fast = BearerTokenAuthenticator(StaticTokens({"good": UserInfo("alice")}), ())
     slow = BearerTokenAuthenticator(Slow(), ())
     assert fast.authenticate(Credentials()) is None
-    assert fast.authenticate(Credentials(bearer_token="good")).name == "alice"
-    assert (await slow.authenticate(Credentials(bearer_token="good"))).name == "alice"
+    known = fast.authenticate(Credentials(bearer_token="good"))
+    assert isinstance(known, UserInfo)
+    assert known.name == "alice"
+    later = slow.authenticate(Credentials(bearer_token="good"))
+    assert isinstance(later, Awaitable)
+    found = await later
+    assert found is not None
+    assert found.name == "alice"
     with pytest.raises(AuthenticationError, match=r"^invalid bearer token$"):
         fast.authenticate(Credentials(bearer_token="bad"))
+    later = slow.authenticate(Credentials(bearer_token="bad"))
+    assert isinstance(later, Awaitable)
     with pytest.raises(AuthenticationError, match=r"^invalid bearer token$"):
-        await slow.authenticate(Credentials(bearer_token="bad"))
+        await later
 
 
 def test_a_token_among_very_many_protocols_is_refused_without_looking_at_them() -> None:

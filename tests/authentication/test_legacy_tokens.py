@@ -41,9 +41,9 @@ def claims(**changed: str | None) -> dict[str, Any]:
 class Cluster:
     """A service account, a secret with a token, and the reported uses of the token."""
 
-    def __init__(self, token: str = "", *, looks_up: bool = True, **labels: str) -> None:
+    def __init__(self, token: str = "", *, looks_up: bool = True, labels: dict[str, str] | None = None) -> None:
         self.token = token or sign(KEYS, claims())
-        self.secret: TokenSecret | None = TokenSecret(False, self.token.encode(), labels)
+        self.secret: TokenSecret | None = TokenSecret(False, self.token.encode(), labels or {})
         self.account: ServiceAccount | None = ServiceAccount(metadata=ObjectMeta(name="robot", uid="u1"))
         self.used: list[tuple[str, str]] = []
         self.metrics = ServiceAccountMetrics(Registry())
@@ -90,7 +90,7 @@ async def test_other_issuers_are_left_to_others() -> None:
 
 async def test_its_use_is_told_once_a_day() -> None:
     for day, told in ((times.today(), 0), ("2020-01-01", 1)):
-        cluster = Cluster(**{LAST_USED: day})
+        cluster = Cluster(labels={LAST_USED: day})
         await cluster.ask()
         assert len(cluster.used) == told
 
@@ -123,7 +123,7 @@ async def test_what_ends_a_token() -> None:
     assert await cluster.refusal() == "ServiceAccount ns/robot has been deleted"
     cluster.secret = TokenSecret(True, cluster.token.encode(), {})
     assert await cluster.refusal() == "Token has been invalidated"
-    marked = Cluster(**{INVALID_SINCE: "2026-01-01"})
+    marked = Cluster(labels={INVALID_SINCE: "2026-01-01"})
     assert "has been marked invalid" in await marked.refusal()
     assert marked.used == [("ns", "t")]
 
@@ -165,6 +165,6 @@ async def test_what_is_told_of_its_use(is_generated: bool) -> None:
 
 
 async def test_tokens_that_are_marked_are_counted() -> None:
-    cluster = Cluster(**{INVALID_SINCE: "2020-01-01"})
+    cluster = Cluster(labels={INVALID_SINCE: "2020-01-01"})
     await cluster.refusal()
     assert cluster.metrics.invalid.value() == 1

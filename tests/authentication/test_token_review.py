@@ -104,7 +104,7 @@ async def _known(cached: CachedTokenAuthenticator) -> TokenIdentity | None:
 async def test_many_audiences_on_both_sides_are_compared_in_no_time() -> None:
     def compared(size: int) -> Callable[[], object]:
         asked = tuple(Text(f"asked-{number}") for number in range(size))
-        said = [Text(f"said-{number}") for number in range(size)]
+        said: list[str] = [Text(f"said-{number}") for number in range(size)]
         tokens = ReviewedTokens(Reviews(TokenReviewStatus(authenticated=True, user=ALICE, audiences=said)))
 
         def ask() -> None:

@@ -185,11 +185,10 @@ def test_decisions_are_those_of_the_documentation_after_every_change(history: An
 
 
 async def test_decisions_are_the_same_where_there_is_much_to_look_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rbac, "_FEW", -1)
     monkeypatch.setattr(rbac_bindings, "_WIDE", 1)
 
     async def judged(history: Any) -> None:
-        authorizer = RbacAuthorizer()
+        authorizer = RbacAuthorizer(few_bindings=-1)
         for question, expected in asked(authorizer, history):
             assert (await decide(authorizer, question)).allowed == expected
 
@@ -289,7 +288,7 @@ class TestMuchToLookThrough:
     def at(self, monkeypatch: pytest.MonkeyPatch) -> Any:
         """The threads in which grants were evaluated."""
         found = set()
-        judged, listed = rbac._evaluate, rbac._listed
+        judged, listed = rbac.evaluate, rbac.list_rules
 
         def see(work: Callable[..., Any]) -> Callable[..., Any]:
             def seen(*args: Any) -> Any:
@@ -298,8 +297,8 @@ class TestMuchToLookThrough:
 
             return seen
 
-        monkeypatch.setattr(rbac, "_evaluate", see(judged))
-        monkeypatch.setattr(rbac, "_listed", see(listed))
+        monkeypatch.setattr(rbac, "evaluate", see(judged))
+        monkeypatch.setattr(rbac, "list_rules", see(listed))
         return found
 
     async def judge(self, served: Any, name: Any = "") -> Any:
@@ -381,7 +380,7 @@ class TestMuchToLookThrough:
         for number in range(400):
             question = Attributes(ALICE, Action("get", namespace="n", resource=f"r{number}"))
             await decide(served.authorizer, question)
-        assert len(served.authorizer._judgements) < 300
+        assert len(served.authorizer.judgements) < 300
 
 
 class TestListedRules:
@@ -431,8 +430,8 @@ def test_what_clients_ask_does_not_fill_the_memory(cluster: Any) -> None:
     for number in range(40_000):
         authorizer.authorize(Attributes(ALICE, Action("get"), f"/{number}"))
     authorizer.authorize(Attributes(ALICE, Action("get"), "/" + "x" * 10_000))
-    assert len(authorizer._judgements) <= 32_768
-    assert not any(len(part) > 512 for key in authorizer._judgements for part in key)
+    assert len(authorizer.judgements) <= 32_768
+    assert not any(len(part) > 512 for key in authorizer.judgements for part in key)
     assert everything_allowed(authorizer, ALICE, "n").allowed
 
 
@@ -449,9 +448,9 @@ def test_what_clients_ask_does_not_fill_the_memory(cluster: Any) -> None:
     ids=["names", "verbs", "groups", "resources", "urls", "patterns"],
 )
 def test_a_role_of_many_rules_is_not_gone_through_for_each_request(
-    cluster: Any, rule: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    rule: Callable[..., Any],
 ) -> None:
-    monkeypatch.setattr(rbac, "_FEW_VALUES", 1 << 20)  # so that it is judged here, where calls are counted
+    cluster = cluster_of(RbacAuthorizer(few_values=1 << 20))  # so that it is judged here, where calls are counted
     cluster.role("r", [with_texts(rule(n)) for n in range(3000)])
     cluster.bind("b", "r", Subject(kind="User", name="alice"))
     counts = [calls(partial(everything_allowed, cluster.authorizer, ALICE, f"n{number}")) for number in range(20)]

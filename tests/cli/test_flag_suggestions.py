@@ -58,9 +58,11 @@ def test_groups_and_versions_too(argument: str, meant: str, tmp_path: Path) -> N
 
 
 def test_options_of_a_program_are_judged_as_flags_are(tmp_path: Path) -> None:
+    given: dict[str, Any]
     for name, value in (("storage", "mem"), ("logging_format", "jsn"), ("endpoint_reconciler_type", "leas")):
+        given = {name: value}
         with pytest.raises(OptionsError, match=f"--{name.replace('_', '-')}: '{value}' is none of .*, did you mean "):
-            Options(data_dir=tmp_path, **{name: value})
+            Options(data_dir=tmp_path, **given)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,7 @@ from steersman.cli import main
 from steersman.cli.merged_context import merge, remove_contexts, replaced_server, without
 from steersman.cli.up.process_file import claim
 
-ADMIN = {
+ADMIN: dict[str, Any] = {
     "clusters": [{"name": "steersman", "cluster": {"server": "https://127.0.0.1:1"}}],
     "users": [{"name": "kubernetes-admin", "user": {"client-key-data": "a2V5"}}],
     "contexts": [{"name": "steersman", "context": {"cluster": "steersman", "user": "kubernetes-admin"}}],
@@ -46,7 +47,7 @@ def test_a_new_file_holds_the_context_and_only_its_owner_reads_it(folder: Path, 
 
 def test_what_is_there_stays(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "config"
-    other = {
+    other: dict[str, Any] = {
         "clusters": [{"name": "work", "cluster": {"server": "https://work"}}],
         "users": [{"name": "me", "user": {}}],
         "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me", "namespace": "mine"}}],
@@ -195,7 +196,7 @@ def test_the_context_is_taken_out_wherever_it_was_put_and_nothing_else(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, home = tmp_path / "first", tmp_path / "home" / ".kube" / "config"
-    other = {
+    other: dict[str, Any] = {
         "clusters": [{"name": "work", "cluster": {"server": "https://work"}}],
         "users": [{"name": "me", "user": {}}],
         "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}],
@@ -250,7 +251,9 @@ def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path) -> No
 
 def test_that_no_server_runs_is_told(folder: Path, tmp_path: Path) -> None:
     assert run(folder, tmp_path / "config").stderr == f"no server is running in {folder} now\n"
-    with claim(folder):
+    claimed = claim(folder)
+    assert claimed is not None
+    with claimed:
         assert run(folder, tmp_path / "config").stderr == ""
 
 

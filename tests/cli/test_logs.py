@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from steersman.cli.flags import parse
-from steersman.cli.logs import _JsonFormatter, _TextFormatter, flags_that_differ, storage_of
+from steersman.cli.logs import JsonFormatter, TextFormatter, flags_that_differ, storage_of
 from steersman.cli.service_manager import ServiceManager
 from steersman.controlplane.options import OptionsError
 from steersman.net.log_levels import NOTICE
@@ -71,7 +71,7 @@ def test_a_start_that_fails_is_told_in_json_too(make_server: Callable[..., Serve
     ("level", "v"), [(NOTICE, 0), (logging.INFO, 2), (logging.DEBUG, 6), (logging.WARNING, None), (logging.ERROR, None)]
 )
 def test_the_v_of_a_line_is_the_one_from_which_it_is_logged(level: int, v: int | None) -> None:
-    line = json.loads(_JsonFormatter(0).format(a_record(level, "loaded")))
+    line = json.loads(JsonFormatter(0).format(a_record(level, "loaded")))
     assert line.get("v") == v
     if v is not None:
         assert log_level(v) <= level
@@ -83,7 +83,7 @@ def test_an_error_has_its_reason_and_any_text_is_json() -> None:
         raise ValueError("b\ud800d")
     except ValueError:
         error = sys.exc_info()[1]
-    line = json.loads(_JsonFormatter(2).format(a_record(logging.ERROR, 'a "quoted"\nline', error=error)))
+    line = json.loads(JsonFormatter(2).format(a_record(logging.ERROR, 'a "quoted"\nline', error=error)))
     assert (line["msg"], line["err"], line["worker"]) == ('a "quoted"\nline', "ValueError: b?d", 2)
     assert "test_logs.py" in line["stacktrace"]
     assert line["caller"] == "net/tls.py:12"
@@ -143,12 +143,12 @@ def test_envtests_server_takes_the_flag(tmp_path: Path) -> None:
 
 
 def test_a_text_of_others_makes_no_lines_and_no_escape_codes() -> None:
-    formatter = _TextFormatter(0)
+    formatter = TextFormatter(0)
     line = formatter.format(a_record(logging.ERROR, "found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t"))
     assert line.endswith(r": found \x1b[2J\x9b1m\r\nI 2026-01-01 00:00:00,000 forged\u2028é\t")
 
 
-@pytest.mark.parametrize("make", [_TextFormatter, _JsonFormatter])
+@pytest.mark.parametrize("make", [TextFormatter, JsonFormatter])
 def test_a_long_text_of_others_is_cut_off(make: Callable[[int], logging.Formatter]) -> None:
     error = ValueError("x" * 3_000_000)
     line = make(0).format(a_record(logging.ERROR, "answered " + "\0" * 3_000_000, error=error))
@@ -160,7 +160,7 @@ def test_lines_of_an_error_are_not_those_of_records() -> None:
     try:
         raise ValueError("\x1b[2J\nI 2026-01-01 00:00:00,000 forged")
     except ValueError as error:
-        text = _TextFormatter(0).format(a_record(logging.ERROR, "panic'd", error=error))
+        text = TextFormatter(0).format(a_record(logging.ERROR, "panic'd", error=error))
     first, *others = text.split("\n")
     assert first.endswith("panic'd")
     assert others[0] == "Traceback (most recent call last):"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, Preconditions
+from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.errors import is_already_exists, is_conflict, is_not_found
 from steersman.client.in_process import InProcessTransport
@@ -218,7 +220,12 @@ async def test_names_that_are_other_paths_are_not_asked_for(name: str) -> None:
         return Response(200, [], b"{}")
 
     client = Client(InProcessTransport(handler, "t"), "t")
-    for resource, its_name, namespace in ((CONFIG_MAPS, name, "n"), (CONFIG_MAPS, "n", name), (NAMESPACES, name, "")):
+    asked_for: tuple[tuple[APIResource[Any], str, str], ...] = (
+        (CONFIG_MAPS, name, "n"),
+        (CONFIG_MAPS, "n", name),
+        (NAMESPACES, name, ""),
+    )
+    for resource, its_name, namespace in asked_for:
         with pytest.raises(StatusError, match=r"invalid (resource name|namespace)") as refused:
             await client.get(resource, its_name, namespace)
         assert refused.value.reason == "BadRequest"

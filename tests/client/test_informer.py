@@ -63,7 +63,7 @@ async def test_it_has_what_was_there_and_what_comes(client: Client, informer: In
 async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
     client: Client, informer: Informer[ConfigMap], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, on_loop, told = client_module._decode_events, dict[str, bool](), list[str]()
+    read, on_loop, told = client_module.decode_events, dict[str, bool](), list[str]()
 
     def noted(resource: Any, lines: Sequence[bytes]) -> Any:
         events = read(resource, lines)
@@ -71,7 +71,7 @@ async def test_large_objects_are_read_beside_the_loop_and_in_their_order(
             on_loop[each.object.metadata.name] = threading.current_thread() is threading.main_thread()
         return events
 
-    monkeypatch.setattr(client_module, "_decode_events", noted)
+    monkeypatch.setattr(client_module, "decode_events", noted)
     await informer.wait_until_synced()
     informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
     told.clear()
@@ -273,7 +273,8 @@ async def test_more_than_there_is_room_for_is_not_kept(client: Client, caplog: p
 async def test_all_who_ask_share_one(client: Client) -> None:
     informers = Informers(client)
     assert informers.for_resource(CONFIG_MAPS) is informers.for_resource(CONFIG_MAPS)
-    assert informers.for_resource(CONFIG_MAPS.metadata_only) is not informers.for_resource(CONFIG_MAPS)
+    of_metadata: Informer[Any] = informers.for_resource(CONFIG_MAPS.metadata_only)
+    assert of_metadata is not informers.for_resource(CONFIG_MAPS)
     assert informers.for_resource(CONFIG_MAPS, field_selector="metadata.name=a") is not informers.for_resource(
         CONFIG_MAPS
     )

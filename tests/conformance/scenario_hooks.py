@@ -50,7 +50,7 @@ class _Hook(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = json.loads(data) if data.startswith(b"{") else data.decode("utf-8", "backslashreplace")
+        body: Any = json.loads(data) if data.startswith(b"{") else data.decode("utf-8", "backslashreplace")
         headers = {
             name.lower(): value
             for name, value in self.headers.items()
@@ -98,7 +98,8 @@ def _review(script: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         response |= {"patchType": "JSONPatch", "patch": patch}
     answer = response | script.get("response", {})
     review = {"apiVersion": body["apiVersion"], "kind": body["kind"], "response": answer}
-    return review | script.get("review", {})
+    changed: dict[str, Any] = review | script.get("review", {})
+    return changed
 
 
 def _convert(request: dict[str, Any], version: str, old: str, new: str) -> None:

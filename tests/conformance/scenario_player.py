@@ -148,7 +148,7 @@ class Server:
             fields.setdefault("Content-Type", "application/json")
         connection = self._connection(timeout, user.get("cert", ""))
         try:
-            given = http.client.HTTPMessage()
+            given: Any = http.client.HTTPMessage()  # a mapping that repeats names
             for name, value in fields.items():
                 for each in value if isinstance(value, list) else [value]:
                     given[name] = str(each)
@@ -328,8 +328,8 @@ class Play:
             kept = (line for line in body.splitlines() if re.search(step["keep"], line))
             body = "\n".join(re.sub(r"\s+", " ", line).strip() for line in kept)
         compared = (*_HEADERS, *step.get("also", ()))
-        several = {name: response.headers.get_all(name) for name in compared if name in response.headers}
-        headers = {name: self.normaliser.text(", ".join(values)) for name, values in several.items()}
+        several = {name: response.headers.get_all(name, []) for name in compared}
+        headers = {name: self.normaliser.text(", ".join(values)) for name, values in several.items() if values}
         return {"code": response.status, "body": body, "headers": headers}
 
     def _received(self, raw: dict[str, Any]) -> dict[str, Any]:

@@ -125,7 +125,7 @@ async def _are_empty(client: Client, names: list[str]) -> bool:
 async def test_a_list_without_an_end_is_given_up(
     client: Client, extension_server: ExtensionServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.controllers.namespaces.controller._MOST_PAGES", 20)
+    monkeypatch.setattr("steersman.controllers.namespaces.controller.MOST_PAGES", 20)
     pages = 0
 
     def page(_: Received) -> bytes:

@@ -23,7 +23,7 @@ async def test_what_others_follow_is_followed_once() -> None:
     told: list[tuple[str, str, str]] = []
 
     def changed(resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None) -> None:
-        if resource == CONFIG_MAPS:
+        if resource == CONFIG_MAPS.metadata_only:
             told.append((resource.plural, old.name if old else "", new.name if new else ""))
 
     async with Environment() as environment:
@@ -40,8 +40,8 @@ async def test_what_others_follow_is_followed_once() -> None:
         monitors.start()
         await monitors.wait_until_synced()
         followed = dict(monitors.followed())
-        assert followed[CONFIG_MAPS] is whole
-        assert followed[SECRETS] is not some
+        assert followed[CONFIG_MAPS.metadata_only] is whole
+        assert followed[SECRETS.metadata_only] is not some
 
         async def is_reported_gone() -> bool:
             return ("configmaps", "a", "") in told
@@ -66,12 +66,12 @@ async def test_what_could_not_be_found_out_is_looked_for_again_soon(monkeypatch:
         found = await preferred_resources(client)
         if not hidden:
             return found
-        return DiscoveryResult([each for each in found.served if each.resource != SECRETS], ("v1",))
+        return DiscoveryResult([each for each in found.served if each.resource != SECRETS.metadata_only], ("v1",))
 
     monkeypatch.setattr("steersman.controllers.monitors.preferred_resources", without_secrets_at_first)
 
     async def followed() -> bool:
-        return monitors.resource_of("", "Secret") == SECRETS
+        return monitors.resource_of("", "Secret") == SECRETS.metadata_only
 
     async with Environment() as environment:
         server = environment.plane.server

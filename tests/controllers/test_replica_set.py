@@ -12,9 +12,8 @@ from steersman.api.core.v1 import Event, Pod, ResourceQuota, ResourceQuotaSpec
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
 from steersman.client.informer import Informer, Key
-from steersman.client.resources import PODS, REPLICA_SETS
+from steersman.client.resources import EVENTS, PODS, REPLICA_SETS
 from steersman.controllers import replica_set
 from steersman.controllers.controller import ControllerDependencies
 from steersman.controllers.replica_set import ReplicaSetController
@@ -70,7 +69,7 @@ async def test_as_many_pods_are_made_as_are_asked_for_and_told_of(run: Run) -> N
 
 
 async def test_the_status_is_kept_up_while_many_pods_are_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_set, "_STATUS_INTERVAL", 0.001)
+    monkeypatch.setattr(replica_set, "STATUS_INTERVAL", 0.001)
     create, goes_on = PodControl.create, asyncio.Event()
 
     async def creates_some(control: PodControl, pod: Pod, owner: ReplicaSet) -> Pod:
@@ -83,7 +82,7 @@ async def test_the_status_is_kept_up_while_many_pods_are_made(run: Run, monkeypa
     await make(client, 7)
 
     async def has(replicas: int) -> bool:
-        return (await status(client))["replicas"] == replicas
+        return int((await status(client))["replicas"]) == replicas
 
     await eventually(lambda: has(3))
     notified: list[int] = []
@@ -116,7 +115,7 @@ async def test_the_pods_that_are_missed_least_go_first(run: Run) -> None:
 
     async def count(wanted: int) -> bool:
         await end_pods(client)
-        return (await status(client))["replicas"] == wanted == len(await pods_of(client))
+        return int((await status(client))["replicas"]) == wanted == len(await pods_of(client))
 
     await eventually(lambda: count(3))
     await run_pods(client, count=2)

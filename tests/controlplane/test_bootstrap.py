@@ -19,6 +19,7 @@ from steersman.rest.context import loopback
 from steersman.store.storage_errors import StorageNotReady
 from steersman.testing import Client
 from steersman.testing.users import ADMIN
+from tests.cached_objects import cached
 
 pytestmark = pytest.mark.usefixtures("from_nothing")
 
@@ -64,7 +65,7 @@ async def run(tmp_path: Path) -> AsyncIterator[Run]:
 
 def everything(plane: ControlPlane) -> dict[tuple[str, ...], Any]:
     """Return every object that a server creates by itself."""
-    found = {}
+    found: dict[tuple[str, ...], Any] = {}
     for group, plural in BOOTSTRAPPED:
         for obj in plane.objects(group, plural).list():
             found[group, plural, obj.metadata.namespace, obj.metadata.name] = to_plain(obj)
@@ -88,11 +89,11 @@ async def test_a_fresh_server_has_what_every_cluster_has(run: Run) -> None:
     assert names(plane, "", "namespaces") == {"default", "kube-system", "kube-public", "kube-node-lease"}
     assert names(plane, "scheduling.k8s.io", "priorityclasses") == {"system-node-critical", "system-cluster-critical"}
     assert {"cluster-admin", "admin", "edit", "view", "system:node"} <= names(plane, RBAC, "clusterroles")
-    service = await plane.objects("", "services").get_cached("default", "kubernetes")
+    service = await cached(plane, "", "services", "default", "kubernetes")
     assert (service.spec.cluster_ip, service.spec.type) == ("10.0.0.1", "ClusterIP")
     assert [(port.name, port.port, port.target_port) for port in service.spec.ports] == [("https", 443, 6443)]
     assert names(plane, "networking.k8s.io", "ipaddresses") == {"10.0.0.1"}
-    [subset] = (await plane.objects("", "endpoints").get_cached("default", "kubernetes")).subsets
+    [subset] = (await cached(plane, "", "endpoints", "default", "kubernetes")).subsets
     assert [address.ip for address in subset.addresses] == ["192.0.2.10"]
     [cidr] = plane.objects("networking.k8s.io", "servicecidrs").list()
     assert (cidr.spec.cidrs, cidr.status.conditions[0].status) == (["10.0.0.0/24"], "True")
@@ -157,7 +158,7 @@ async def test_what_is_missing_is_made_again(run: Run) -> None:
 
 async def test_roles_are_completed_and_keep_what_was_added(run: Run) -> None:
     plane = await run()
-    whole = await plane.objects(RBAC, "clusterroles").get_cached("", "system:node")
+    whole = await cached(plane, RBAC, "clusterroles", "", "system:node")
 
     def cut(role: Any) -> None:
         role.rules = role.rules[:1]
@@ -165,7 +166,7 @@ async def test_roles_are_completed_and_keep_what_was_added(run: Run) -> None:
 
     await change(plane, RBAC, "clusterroles", "system:node", cut)
     plane = await run()
-    role = await plane.objects(RBAC, "clusterroles").get_cached("", "system:node")
+    role = await cached(plane, RBAC, "clusterroles", "", "system:node")
     assert role.metadata.uid == whole.metadata.uid
     assert len(role.rules) >= len(whole.rules)
     assert "dance" in role.rules[0].verbs
@@ -180,20 +181,18 @@ async def test_roles_marked_to_be_left_alone_are(run: Run) -> None:
 
     await change(plane, RBAC, "clusterroles", "system:node", take)
     plane = await run()
-    assert len((await plane.objects(RBAC, "clusterroles").get_cached("", "system:node")).rules) == 1
+    assert len((await cached(plane, RBAC, "clusterroles", "", "system:node")).rules) == 1
 
 
 async def test_the_service_follows_the_servers_port(run: Run) -> None:
-    first = await (await run()).objects("", "services").get_cached("default", "kubernetes")
+    first = await cached(await run(), "", "services", "default", "kubernetes")
     plane = await run(secure_port=7443, advertise_address="192.0.2.11")
-    second = await plane.objects("", "services").get_cached("default", "kubernetes")
+    second = await cached(plane, "", "services", "default", "kubernetes")
     assert second.metadata.uid == first.metadata.uid
     assert [port.target_port for port in second.spec.ports] == [7443]
-    [subset] = (await plane.objects("", "endpoints").get_cached("default", "kubernetes")).subsets
+    [subset] = (await cached(plane, "", "endpoints", "default", "kubernetes")).subsets
     assert [address.ip for address in subset.addresses] == ["192.0.2.11"]
-    [endpoint] = (
-        await plane.objects("discovery.k8s.io", "endpointslices").get_cached("default", "kubernetes")
-    ).endpoints
+    [endpoint] = (await cached(plane, "discovery.k8s.io", "endpointslices", "default", "kubernetes")).endpoints
     assert endpoint.addresses == ["192.0.2.11"]
 
 
@@ -205,7 +204,7 @@ async def test_what_users_made_is_there_after_a_restart(run: Run) -> None:
     obj = ConfigMap(metadata=ObjectMeta(name="mine", namespace="default"), data={"k": "v"})
     made = to_plain(await plane.objects("", "configmaps").create(loopback("default"), obj))
     plane = await run()
-    assert to_plain(await plane.objects("", "configmaps").get_cached("default", "mine")) == made
+    assert to_plain(await cached(plane, "", "configmaps", "default", "mine")) == made
 
 
 @pytest.mark.parametrize("kind", ["system", "user"])

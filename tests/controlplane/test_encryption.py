@@ -225,10 +225,10 @@ async def test_a_file_that_could_not_be_used_is_tried_again_soon(folder: Path) -
     async def succeeded() -> bool:
         return count("success") == 1
 
-    followed._following.start()
+    followed.following.start()
     try:
         file.write_text("{")
-        followed._following.wake()
+        followed.following.wake()
         await eventually(failed_again)  # well within the minute between looks
         write(file, [aes("secretbox", "key")], "secrets")
         await eventually(succeeded)

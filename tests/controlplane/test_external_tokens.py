@@ -216,7 +216,7 @@ async def test_a_thousand_keys_are_read_and_tried_beside_the_loop(
     signer: Signer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: dict[str, set[int]] = {"read": set(), "tried": set()}
-    read, tried = external_signer._verification_key, TokenVerifier.verify
+    read, tried = external_signer.verification_key, TokenVerifier.verify
 
     def read_somewhere(key_id: str, der: bytes) -> VerificationKey:
         threads["read"].add(threading.get_ident())
@@ -226,7 +226,7 @@ async def test_a_thousand_keys_are_read_and_tried_beside_the_loop(
         threads["tried"].add(threading.get_ident())
         return tried(self, token, key_id)
 
-    monkeypatch.setattr(external_signer, "_verification_key", read_somewhere)
+    monkeypatch.setattr(external_signer, "verification_key", read_somewhere)
     monkeypatch.setattr(TokenVerifier, "verify", tried_somewhere)
     signer.published = [0] * 999
     async with environment(signer) as running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -51,7 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 def options(files: CertificateFiles, **given: object) -> Options:
     """Return options whose texts name files of the folder; a tuple holds one name."""
     folder = files.folder
-    paths = {
+    paths: dict[str, Any] = {
         name: tuple(str(folder / each) for each in value) if isinstance(value, tuple) else str(folder / str(value))
         for name, value in given.items()
     }
@@ -209,7 +210,7 @@ JUNK = "neither: this\nnor: that\n"
 async def test_a_start_that_a_given_file_ends_leaves_nothing_behind(tmp_path: Path, given: dict[str, object]) -> None:
     junk = tmp_path / "junk"
     junk.write_text(JUNK)
-    filled = {
+    filled: dict[str, Any] = {
         name: tuple(each.format(junk) for each in value) if isinstance(value, tuple) else str(value).format(junk)
         for name, value in given.items()
     }

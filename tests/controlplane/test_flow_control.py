@@ -17,6 +17,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.flowcontrol.bootstrap_configuration import AUTO_UPDATE, mandatory, suggested
 from steersman.net.in_process import InProcessClient
 from steersman.rest.context import LOOPBACK, loopback
+from tests.cached_objects import cached
 
 pytestmark = pytest.mark.usefixtures("from_nothing")
 
@@ -62,7 +63,7 @@ async def test_a_fresh_server_has_what_is_shipped_and_uses_it(plane: ControlPlan
     assert names == {each.metadata.name for each in [*levels, *more_levels]}
     await until(lambda: set(fairness(plane).levels) == names)
     await until(lambda: all(condition(plane, each.metadata.name) == "False" for each in [*schemas, *more_schemas]))
-    exempt = await plane.objects(GROUP, LEVELS).get_cached("", "exempt")
+    exempt = await cached(plane, GROUP, LEVELS, "", "exempt")
     _, headers, _ = await ask(plane, "/api/v1/namespaces")
     assert headers["x-kubernetes-pf-prioritylevel-uid"] == exempt.metadata.uid
 
@@ -88,13 +89,13 @@ async def test_what_was_taken_away_is_made_again_and_mandatory_ones_are_correcte
     await FlowControlConfiguration(plane.objects).ensure()
     assert levels.is_cached("", "system")
     assert schemas.is_cached("", "catch-all")
-    catch_all = await levels.get_cached("", "catch-all")
+    catch_all = await cached(plane, GROUP, LEVELS, "", "catch-all")
     assert catch_all.metadata.annotations == {AUTO_UPDATE: "true"}
 
 
 async def test_what_an_older_version_had_made_goes_and_what_users_made_stays(plane: ControlPlane) -> None:
     levels = plane.objects(GROUP, LEVELS)
-    system = await levels.get_cached("", "system")
+    system = await cached(plane, GROUP, LEVELS, "", "system")
     for name, marks in (("old", {AUTO_UPDATE: "true"}), ("kept", {AUTO_UPDATE: "false"}), ("own", {})):
         metadata = type(system.metadata)(name=name, annotations=marks)
         await levels.create(loopback(), type(system)(metadata=metadata, spec=system.spec))

@@ -115,7 +115,7 @@ async def test_tokens_of_an_issuer_count_and_a_new_file_too(
 
 
 async def test_flags_name_an_issuer_too(issuer: HttpsIssuer, tmp_path: Path, keys_folder: Path) -> None:
-    given = {
+    given: dict[str, Any] = {
         "oidc_issuer_url": issuer.url,
         "oidc_client_id": "steersman",
         "oidc_ca_file": str(tmp_path / "issuer/ca.crt"),
@@ -140,7 +140,9 @@ async def test_what_cannot_be_used_stops_the_start(
     options: dict[str, Any], text: str, tmp_path: Path, keys_folder: Path
 ) -> None:
     (tmp_path / "authn").write_text("damaged")
-    given = {name: str(tmp_path / "authn") if value == "FILE" else value for name, value in options.items()}
+    given: dict[str, Any] = {
+        name: str(tmp_path / "authn") if value == "FILE" else value for name, value in options.items()
+    }
     with pytest.raises(OptionsError, match=text):
         async with Environment(folder=keys_folder, **given):
             pass

@@ -40,7 +40,7 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record the places that decode or encode large objects on the event loop's thread."""
     loop = threading.get_ident()
     found: list[str] = []
-    decode, value = StructKind._decode, StructKind.value
+    decode, value = StructKind.decode_struct, StructKind.value
 
     def note(data: bytes) -> None:
         if threading.get_ident() == loop and is_large(data):
@@ -56,7 +56,7 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         note(made)
         return made
 
-    monkeypatch.setattr(StructKind, "_decode", noted_decode)
+    monkeypatch.setattr(StructKind, "decode_struct", noted_decode)
     monkeypatch.setattr(StructKind, "value", noted_value)
     yield found
     assert not found
@@ -207,8 +207,8 @@ async def test_services_and_their_endpoints(api: Any, namespace: str, on_the_loo
     for name in ("b", "c"):
         await done(api, "POST", f"{core}/services", {"metadata": {"name": name}, "spec": spec})
     upkeep = api.plane.part(MaintainedObjects).upkeep
-    await upkeep._restore_all()
-    await upkeep._addresses.run()
+    await upkeep.restore_all()
+    await upkeep.addresses.run()
     await done(api, "DELETE", f"{core}/services/web")
     await done(api, "DELETE", f"/apis/networking.k8s.io/v1/servicecidrs/{namespace}")
 

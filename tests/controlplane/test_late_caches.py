@@ -46,7 +46,7 @@ async def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     async def opened(_: Options) -> SlowForPods:
         return storage
 
-    monkeypatch.setattr("steersman.controlplane.stores._RETRY", 0.01)
+    monkeypatch.setattr("steersman.controlplane.stores.RETRY", 0.01)
     options = Options(data_dir=tmp_path, listen=False, storage="memory", storage_initialization_timeout=0.3)
     plane = ControlPlane(options, parts=parts_on(opened))
     await plane.start()

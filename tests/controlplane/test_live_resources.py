@@ -199,7 +199,7 @@ async def test_what_is_being_written_as_its_resource_goes_is_answered(plane: Con
 
 
 async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answered(
-    plane: ControlPlane, client: Any
+    plane: ControlPlane, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plane.serve(resource())
     cacher, asked = plane.store("e.x", "gadgets").cacher, asyncio.Event()
@@ -208,7 +208,7 @@ async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answere
         asked.set()
         await asyncio.Event().wait()
 
-    cacher.start = never
+    monkeypatch.setattr(cacher, "start", never)
     requests = [
         client.get(GADGETS),
         client.get(f"{GADGETS}/a"),
@@ -256,6 +256,7 @@ async def test_owners_are_looked_for_among_what_is_served(
 async def test_a_thousand_resources_come_and_go_while_others_are_read(plane: ControlPlane, client: Any) -> None:
     """Others notice nothing, and nothing remains."""
     await client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "read"}})
+    assert plane.server is not None
     routes = len(plane.server.catalogue.routes)
     groups, etag = await discovered(client)
     stores: list[weakref.ref[Any]] = []

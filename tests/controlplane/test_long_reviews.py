@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.authorization.v1 import SelfSubjectRulesReview
+from steersman.authorization.reviews import rules_review_status
 from steersman.kinds.structs import StructKind
 from steersman.registry.authorization import selfsubjectrulesreviews
 
@@ -21,7 +22,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 def at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The threads in which answers were created and encoded."""
     found: list[int] = []
-    status, encode = selfsubjectrulesreviews.rules_review_status, StructKind.body
+    status, encode = rules_review_status, StructKind.body
 
     def seen_status(resolved: Any) -> Any:
         found.append(get_ident())

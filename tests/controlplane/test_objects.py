@@ -107,7 +107,7 @@ async def test_large_objects_are_read_beside_the_loop_once_for_all_who_ask(objec
 async def test_a_reading_decodes_no_more_than_its_members(
     objects: StoreObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(StructKind, "_decode", None)
+    monkeypatch.setattr(StructKind, "decode_struct", None)
     name: Reading[str] = Reading(lambda config_map: config_map.metadata.name, "metadata.name")
     assert objects.read_all_cached("", name) == ["large", "small"]
     assert list(objects.names()) == list(objects.names("ns")) == [("ns", "large"), ("ns", "small")]

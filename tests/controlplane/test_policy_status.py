@@ -116,7 +116,7 @@ async def test_policies_that_were_there_before_are_checked_at_a_start(tmp_path: 
     environment = Environment(folder=tmp_path, storage="sqlite")
     async with environment:
         await make(environment.client(), "a", spec("object.nothing == 1"))
-    async with Environment(folder=tmp_path, storage="sqlite", controllers=("*",)) as environment:
+    async with Environment(folder=tmp_path, storage="sqlite", controllers=True) as environment:
         assert (await checked(environment.client(), "a"))["status"]["typeChecking"]
 
 

@@ -30,6 +30,8 @@ from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 from steersman.work.offloading import Account
+from tests.noted import noted
+from tests.struct_class import struct_class
 
 GROUP = "rbac.authorization.k8s.io"
 READ_PODS = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
@@ -50,7 +52,7 @@ class Rights:
 
     async def put(self, plural: str, namespace: str, name: str, **body: Any) -> None:
         kind = self.stores[plural].kind
-        obj = from_plain(kind.cls, {"metadata": {"name": name, "namespace": namespace}, **body})
+        obj = from_plain(struct_class(kind), {"metadata": {"name": name, "namespace": namespace}, **body})
         ctx = loopback(namespace)
         await self.stores[plural].create(ctx, obj)
 
@@ -161,7 +163,7 @@ class TestLargeOnes:
         kind = rights.stores[plural].kind
 
         async def make(old: Any) -> Any:
-            return from_plain(kind.cls, {"metadata": {"name": name, "namespace": "old"}, **body})
+            return from_plain(struct_class(kind), {"metadata": {"name": name, "namespace": "old"}, **body})
 
         await rights.stores[plural].update(loopback("old", name), name, Change(make))
 
@@ -232,7 +234,7 @@ class TestLargeOnes:
         at: set[int] = set()
         for name in ("RoleRules", "Binding"):
             make = getattr(rbac_feed, name)
-            monkeypatch.setattr(rbac_feed, name, lambda *args, make=make: (at.add(get_ident()), make(*args))[1])
+            monkeypatch.setattr(rbac_feed, name, noted(make, lambda *args: at.add(get_ident())))
         await rights.put("roles", "new", "reader", rules=self.LARGE)
         await rights.put("rolebindings", "new", "alice", subjects=self.CROWD + ALICE, roleRef=REF)
         assert await self.judged(rights, "new")

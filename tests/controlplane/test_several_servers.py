@@ -25,15 +25,23 @@ from steersman.storage.memory import MemoryStorage
 from steersman.testing import Client, User
 from steersman.testing.keys import make_keys
 from tests.apiextensions.cluster import DEFINITIONS, GROUP, condition, definition
+from tests.cached_objects import cached
 from tests.controlplane.shared_storage import View, parts_on
+
+
+async def values(store: MemoryStorage) -> dict[str, bytes]:
+    """Return all stored values by key."""
+    return {each.key: each.value for each in (await store.range("")).items}
 
 
 class Servers:
     """Servers on one store, each with its own address: 192.0.2.1 and so on."""
 
-    def __init__(self, folder: Path, store: MemoryStorage) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.store = store
+        self.ahead = 0.0
+        """Seconds by which the clock of the store is ahead."""
+        self.store = MemoryStorage(compaction_interval=0, lease_interval=0, clock=lambda: times.unix_now() + self.ahead)
         self.running: dict[int, ControlPlane] = {}
         self.views: dict[int, View] = {}
         self.late = False
@@ -74,18 +82,17 @@ class Servers:
 
 @pytest.fixture
 async def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Servers]:
-    store = MemoryStorage(compaction_interval=0, lease_interval=0)
-    made = Servers(tmp_path, store)
+    made = Servers(tmp_path)
     yield made
     for number in list(made.running):
         await made.stop(number)
-    await store.close()
+    await made.store.close()
 
 
 async def leading_to(plane: ControlPlane) -> tuple[list[str], list[str]]:
     """Return the addresses of the Endpoints and of the EndpointSlice."""
-    endpoints = await plane.objects("", "endpoints").get_cached("default", "kubernetes")
-    slice_ = await plane.objects("discovery.k8s.io", "endpointslices").get_cached("default", "kubernetes")
+    endpoints = await cached(plane, "", "endpoints", "default", "kubernetes")
+    slice_ = await cached(plane, "discovery.k8s.io", "endpointslices", "default", "kubernetes")
     subsets = [address.ip for subset in endpoints.subsets for address in subset.addresses]
     return subsets, [address for endpoint in slice_.endpoints for address in endpoint.addresses]
 
@@ -116,10 +123,11 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(
     servers: Servers, caplog: pytest.LogCaptureFixture
 ) -> None:
     await servers.start(1)
-    before = {key: each.value for key, each in servers.store._values.items()}
+    before = await values(servers.store)
     await servers.start(2)
     assert complaints(caplog) == []
-    changed = {key for key, each in servers.store._values.items() if before.get(key) != each.value}
+    after = await values(servers.store)
+    changed = {key for key, value in after.items() if before.get(key) != value}
     assert {key.removeprefix("/registry/").partition("/apiserver-")[0] for key in changed} == {
         "steersman.stored-versions/servers",
         "steersman.stored-versions/store",
@@ -130,7 +138,7 @@ async def test_another_server_changes_nothing_but_what_tells_of_it(
         "endpointslices/default/kubernetes",
         "configmaps/kube-system/extension-apiserver-authentication",
     }
-    both = await servers.running[1].objects("", "configmaps").get_cached(*AUTHENTICATION_INFO)
+    both = await cached(servers.running[1], "", "configmaps", *AUTHENTICATION_INFO)
     assert both.data["client-ca-file"].count("BEGIN CERTIFICATE") == 2
 
 
@@ -146,9 +154,9 @@ async def test_the_service_leads_to_those_that_run(servers: Servers, monkeypatch
 async def test_a_server_that_is_lost_is_led_to_no_more_when_its_lease_has_run_out(servers: Servers) -> None:
     await servers.start(1)
     two = await servers.start(2)
-    servers.store._clock = lambda: times.unix_now() + 14
+    servers.ahead = 14
     await servers.kubernetes(2).sync()  # says that it runs
-    servers.store._clock = lambda: times.unix_now() + 16
+    servers.ahead = 16
     await servers.store.expire_leases()  # and the first one does not
     await servers.kubernetes(2).sync()
     assert await leading_to(two) == (["192.0.2.2"],) * 2
@@ -175,8 +183,8 @@ async def test_servers_never_give_one_address_or_port_to_two_services(
         await make(planes[1], "late", made[0].spec.ports[0].node_port)
     for number in (1, 2):
         await servers.upkeep(number).repair_ports()
-        servers.upkeep(number)._addresses.everything_changed()
-        await servers.upkeep(number)._addresses.run()
+        servers.upkeep(number).addresses.everything_changed()
+        await servers.upkeep(number).addresses.run()
     assert complaints(caplog) == []
 
 
@@ -208,7 +216,7 @@ async def test_a_definition_that_another_server_has_let_go_is_not_taken_for_the_
     await until(two, path, 200)
     assert (await one.post(path, foo("a", finalizers=["example.com/stay"]))).status == 201
     await one.delete(f"{DEFINITIONS}/{name}")
-    finalizing = []
+    finalizing: list[Any] = []
     async with asyncio.timeout(20):
         while len(finalizing) < 2:
             await asyncio.sleep(0.001)

@@ -12,7 +12,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,7 @@ class Kubelet:
         )
         headers = {**request.headers, "host": request.host}
         self.seen.append(Seen(request.method, request.path, query, headers, client))
-        answers: dict[str, Callable[[Request, list[str], dict[str, list[str]]], Any]] = {
+        answers: dict[str, Callable[[Request, list[str], dict[str, list[str]]], Awaitable[Response]]] = {
             "containerLogs": self._logs,
             "exec": self._exec,
             "attach": self._attach,

@@ -83,10 +83,12 @@ class Kubectl:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        output = process.stdout
+        assert output is not None
         lines: queue.Queue[str] = queue.Queue()
 
         def read() -> None:
-            for line in process.stdout:
+            for line in output:
                 lines.put(line)
 
         reader = threading.Thread(target=read, daemon=True)
@@ -97,4 +99,4 @@ class Kubectl:
             process.kill()
             process.wait()
             reader.join()
-            process.stdout.close()
+            output.close()

@@ -20,16 +20,20 @@ ROOT = f"/apis/{GROUP}/{VERSION}"
 NODES = {"name": "nodes", "singularName": "", "namespaced": False, "kind": "NodeMetrics", "verbs": ["get", "list"]}
 PODS = {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
 _TYPES = "io.k8s.metrics.pkg.apis.metrics.v1beta1"
-_COMMON = {
+_COMMON: dict[str, Any] = {
     "apiVersion": {"type": "string"},
     "kind": {"type": "string"},
     "metadata": {"type": "object"},
     "timestamp": {"type": "string", "format": "date-time"},
     "window": {"type": "string"},
 }
-_USAGE = {"type": "object", "additionalProperties": {"type": "string"}, "description": "The memory usage."}
-_CONTAINERS = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}
-SCHEMAS = {
+_USAGE: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": "string"},
+    "description": "The memory usage.",
+}
+_CONTAINERS: dict[str, Any] = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}
+SCHEMAS: dict[str, Any] = {
     f"{_TYPES}.{kind}": {
         "description": f"{kind} sets resource usage metrics.",
         "type": "object",

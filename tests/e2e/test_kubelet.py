@@ -213,7 +213,7 @@ def websocket(server: ServerProcess, path: str, protocol: str = "v5.channel.k8s.
 
 async def messages_of(client: ClientConnection) -> list[bytes]:
     """Return all messages up to the end."""
-    return [bytes(each) async for each in client]
+    return [each async for each in client if isinstance(each, bytes)]
 
 
 async def test_the_messages_of_a_terminal(server: ServerProcess, kubelet: Kubelet, kubectl: Kubectl, pod: str) -> None:
@@ -229,9 +229,9 @@ async def test_the_messages_of_a_terminal(server: ServerProcess, kubelet: Kubele
         await client.send([b"\x00t", b"w", b"o"])
         got = b""
         while got != b"one two":
-            message = await client.recv()
+            message = await client.recv(decode=False)
             assert message[:1] == b"\x01"
-            got += bytes(message[1:])
+            got += message[1:]
         await client.send(b"\xff\x00")
         assert await messages_of(client) == [b'\x03{"metadata":{},"status":"Success"}']
         assert client.close_code == 1000

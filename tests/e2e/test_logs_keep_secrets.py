@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from websockets.sync.client import ClientConnection, connect
-from websockets.typing import Subprotocol
+from websockets.typing import Origin, Subprotocol
 
 from steersman.testing import WITHOUT_ACCOUNTS, ServerProcess
 from tests.e2e.fake_kubelet import Certificates, Kubelet
@@ -120,13 +120,14 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubelet: Kubelet) -> Iterat
 def opened(server: ServerProcess, path: str, *protocols: str) -> ClientConnection:
     host, port = server.address
     offered = [Subprotocol(each) for each in protocols] or None
-    return connect(
+    connection: ClientConnection = connect(
         f"wss://{host}:{port}{path}",
         ssl=server.context(alpn=("http/1.1",)),
         proxy=None,
-        origin="https://example.com",
+        origin=Origin("https://example.com"),
         subprotocols=offered,
     )
+    return connection
 
 
 @pytest.mark.parametrize("verbosity", range(11))
@@ -147,7 +148,7 @@ def test_nothing_that_passes_through_is_logged(server: ServerProcess, verbosity:
         command.send(b"\x00" + CANARY.encode())
         assert command.recv(timeout=10) == b"\x01" + CANARY.encode()
         command.send(b"\xff\x00")
-        assert json.loads(bytes(list(command)[-1])[1:])["status"] == "Success"
+        assert json.loads(list(command)[-1][1:])["status"] == "Success"
     logged = server.errors.read_text()
     for kept in (CANARY, encoded, " ".join(f"{byte:02x}" for byte in CANARY.encode()[:8])):
         assert kept not in logged

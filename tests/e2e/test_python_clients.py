@@ -364,7 +364,7 @@ class LeaseLock:
 def test_one_candidate_leads_until_it_stops_renewing(
     api_client: Any, core: Any, namespace: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    now = SimpleNamespace(time=lambda: now.value, value=1_700_000_000.0)
+    now: Any = SimpleNamespace(time=lambda: now.value, value=1_700_000_000.0)
     monkeypatch.setattr("kubernetes.leaderelection.leaderelection.time", now)
 
     def candidate(identity: str) -> Any:

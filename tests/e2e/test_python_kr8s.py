@@ -30,7 +30,7 @@ _NUMBERS = count(1)
 @pytest.fixture
 async def cluster(server: ServerProcess) -> AsyncIterator[Any]:
     """Yield the client that a program gets from the kubeconfig, in a fresh namespace."""
-    made = await kr8s.asyncio.api(kubeconfig=str(server.kubeconfig))
+    made: Any = await kr8s.asyncio.api(kubeconfig=str(server.kubeconfig))
     namespace = await Namespace({"metadata": {"name": f"kr8s-{next(_NUMBERS)}"}}, api=made)
     await namespace.create()
     made.namespace = namespace.name
@@ -42,7 +42,9 @@ async def cluster(server: ServerProcess) -> AsyncIterator[Any]:
 
 async def pod(cluster: Any, name: str, **labels: str) -> Pod:
     metadata = {"name": name, "namespace": cluster.namespace, "labels": labels}
-    made = await Pod({"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}, api=cluster)
+    made: Pod = await Pod(
+        {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}, api=cluster
+    )
     await made.create()
     return made
 
@@ -51,7 +53,9 @@ async def deployment(cluster: Any) -> Deployment:
     labels = {"app": "web"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
-    made = await Deployment({"metadata": {"name": "web", "namespace": cluster.namespace}, "spec": spec}, api=cluster)
+    made: Deployment = await Deployment(
+        {"metadata": {"name": "web", "namespace": cluster.namespace}, "spec": spec}, api=cluster
+    )
     await made.create()
     return made
 

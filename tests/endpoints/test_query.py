@@ -16,6 +16,7 @@ from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer
 from steersman.net.message import Request as HttpRequest
 from tests.counted_work import calls
+from tests.noted import noted
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_a_query_of_too_many_parameters_has_none() -> None:
 
 def test_of_a_long_query_only_what_is_asked_for_is_unescaped(monkeypatch: pytest.MonkeyPatch) -> None:
     unescaped: list[str] = []
-    monkeypatch.setattr(module, "_unescape_parameter", lambda text: unescaped.append(text) or unescape(text))
+    monkeypatch.setattr(module, "_unescape_parameter", noted(unescape, unescaped.append))
     text = "&".join([f"x{number}=" + "%41" * 30 for number in range(9_000)] + ["%77atch=1", "t=%41"])
     assert first_parameter(text, "watch") == "1"
     assert unescaped == ["%77atch", "1"]
@@ -128,7 +129,7 @@ def test_some_parameters_of_a_query_are_those_of_the_whole(parts: list[str]) -> 
 def test_nothing_is_made_of_a_long_value_that_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "parse_query", lambda text: pytest.fail("the whole query is read"))
     unescaped: list[str] = []
-    monkeypatch.setattr(module, "_unescape_parameter", lambda text: unescaped.append(text) or unescape(text))
+    monkeypatch.setattr(module, "_unescape_parameter", noted(unescape, unescaped.append))
     text = f"a={'%41' * 10_000}&l{'%41' * 10_000}=1&%6cimit=%35&watch"
     assert dict(first_parameters(text, ("limit", "watch", "b"))) == {"limit": "5", "watch": ""}
     assert max(map(len, unescaped)) < 10
@@ -143,8 +144,8 @@ def test_a_parameter_of_a_long_query_is_that_of_the_whole(parts: list[str]) -> N
 
 
 def test_a_query_of_many_escapes_is_read_once_for_all_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    monkeypatch.setattr(module, "parse_query", lambda text: read.append(text) or parse_query(text))
+    read: list[str] = []
+    monkeypatch.setattr(module, "parse_query", noted(parse_query, read.append))
     text = "&".join(["%62=1"] * 1000)
     assert first_parameters(text, ("a", "b", "c", "d")).get("b") == "1"
     assert read == [text]

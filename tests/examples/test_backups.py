@@ -58,8 +58,9 @@ class Backups:
         self._backups.create_namespaced_custom_object(**self._where, body=body)
 
     def status(self, name: str) -> dict[str, Any]:
-        namespaced_custom_object = self._backups.get_namespaced_custom_object(**self._where, name=name)
-        return namespaced_custom_object.get("status", {})
+        found: dict[str, Any] = self._backups.get_namespaced_custom_object(**self._where, name=name)
+        status: dict[str, Any] = found.get("status", {})
+        return status
 
     def job_ends(self, name: str, *, succeeded: bool) -> None:
         """Write the status of a finished Job, as the Job controller does."""
@@ -67,7 +68,7 @@ class Backups:
         conditions = [
             {"type": each, "status": "True", "lastProbeTime": NOW, "lastTransitionTime": NOW} for each in (early, last)
         ]
-        status = {"startTime": NOW, "uncountedTerminatedPods": {}}
+        status: dict[str, Any] = {"startTime": NOW, "uncountedTerminatedPods": {}}
         status |= {"succeeded": 1, "completionTime": NOW} if succeeded else {"failed": 1}
         self.jobs.patch_namespaced_job_status(name, self.namespace, {"status": {**status, "conditions": conditions}})
 

@@ -49,12 +49,14 @@ class Shop:
         with self._cluster.client() as client:
             status, found = client.json("GET", f"/{group}/namespaces/shop/{resource}")
             assert status == 200
-            return found["items"]
+            items: list[Any] = found["items"]
+            return items
 
     def status(self, resource: str, name: str) -> dict[str, Any]:
         """Return the status of the object of that name."""
         (found,) = (each for each in self.objects(resource) if each["metadata"]["name"] == name)
-        return found["status"]
+        status: dict[str, Any] = found["status"]
+        return status
 
 
 @pytest.fixture

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from steersman.flowcontrol.bootstrap_configuration import mandatory, suggested
 from steersman.kinds.kind import Kind
 from steersman.registry.flowcontrol.flowschemas import FLOW_SCHEMAS
@@ -10,7 +13,11 @@ from steersman.registry.flowcontrol.prioritylevelconfigurations import PRIORITY_
 
 def test_what_is_shipped_has_all_its_defaults() -> None:
     for levels, schemas in (mandatory(), suggested()):
-        for kind, objects in ((PRIORITY_LEVEL_CONFIGURATIONS.kind, levels), (FLOW_SCHEMAS.kind, schemas)):
+        of_kinds: tuple[tuple[Kind[Any], Sequence[Any]], ...] = (
+            (PRIORITY_LEVEL_CONFIGURATIONS.kind, levels),
+            (FLOW_SCHEMAS.kind, schemas),
+        )
+        for kind, objects in of_kinds:
             assert isinstance(kind, Kind)
             for each in objects:
                 before = kind.copy(each)

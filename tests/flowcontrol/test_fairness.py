@@ -59,8 +59,8 @@ def test_without_a_configuration_there_are_the_mandatory_levels_and_schemas() ->
 
 def test_what_is_shipped_shares_600_seats_as_upstream() -> None:
     server = Server()
-    levels, schemas = (one + other for one, other in zip(mandatory(), suggested(), strict=True))
-    server.fairness.digest(levels, compiled(schemas))  # type: ignore[arg-type]
+    (levels, schemas), (more_levels, more_schemas) = mandatory(), suggested()
+    server.fairness.digest(levels + more_levels, compiled(schemas + more_schemas))
     limits = {name: (level.limits.nominal, level.limits.least) for name, level in server.fairness.levels.items()}
     assert limits == {
         "exempt": (0, 0),

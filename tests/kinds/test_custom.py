@@ -23,9 +23,9 @@ BODY = b'{"apiVersion":"e.x/v1","kind":"Foo","metadata":{"name":"n"},"b":1,"zz":
 
 def test_it_is_compiled_when_it_is_needed() -> None:
     found = kind(a=A)
-    assert found.is_cold
+    states = [found.is_cold]
     found.warm()
-    assert not found.is_cold
+    assert [*states, found.is_cold] == [True, False]
     assert found.structural.has_defaults
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import msgspec
@@ -209,7 +209,10 @@ async def test_what_judges_gives_field_errors(serve: Any, size: int, code: int) 
         assert answer.json()["message"] == "the hook Raft.check returned a str: it must yield FieldErrors"
 
 
-def waits(mark: Any) -> type:
+Mark = Callable[[Callable[..., Any]], Any]
+
+
+def waits(mark: Mark) -> type:
     class Foo(msgspec.Struct):
         @mark
         async def it(self, request: Request[Any]) -> None: ...
@@ -217,7 +220,7 @@ def waits(mark: Any) -> type:
     return Foo
 
 
-def does_not_wait(mark: Any) -> type:
+def does_not_wait(mark: Mark) -> type:
     class Foo(msgspec.Struct):
         @mark
         def it(self, request: Request[Any]) -> None: ...
@@ -225,7 +228,7 @@ def does_not_wait(mark: Any) -> type:
     return Foo
 
 
-def yields(mark: Any) -> type:
+def yields(mark: Mark) -> type:
     class Foo(msgspec.Struct):
         @mark
         def it(self, request: Request[Any]) -> Iterator[None]:

@@ -220,10 +220,10 @@ async def test_lists_are_selected_and_shown_as_tables(server: Server) -> None:
     assert SHELF.books == {}
 
 
-async def watched(server: Server, query: str, count: int) -> list[tuple[str, str]]:
+async def watched(server: Server, query: str, count: int) -> list[tuple[str, str | int]]:
     fields = [("accept", "application/json"), ("authorization", f"Bearer {TOKEN}")]
     response = await InProcessClient(server.handler).request("GET", f"{BOOKS}?watch=1&{query}", fields, b"")
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str, str | int]] = []
     async for piece in response:
         for line in piece.splitlines():
             event = json.loads(line)

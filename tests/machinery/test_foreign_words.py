@@ -7,6 +7,7 @@ import sqlite3
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -121,7 +122,7 @@ def test_values_that_are_refused_speak_for_themselves() -> None:
         (None, "tls: handshake failure"),
     ],
 )
-def test_alerts_of_tls_are_told_as_go_does(reason: str | None, text: str) -> None:
+def test_alerts_of_tls_are_told_as_go_does(reason: Any, text: str) -> None:
     error = ssl.SSLError("a library's words")
     error.reason = reason
     assert _tls_failure(error, "h") == text

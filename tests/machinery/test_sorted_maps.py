@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -47,7 +48,7 @@ def seconds(work: Callable[[], object]) -> float:
 def test_time_grows_with_the_keys_and_not_with_their_square(write: Callable[[Any], object], order: str) -> None:
     def least(count: int) -> float:
         maps = [dict.fromkeys(ORDERS[order](keys_of(count)), "v") for _ in range(3)]
-        return min(seconds(lambda found=found: write({"data": found})) for found in maps)
+        return min(seconds(partial(write, {"data": found})) for found in maps)
 
     few, many = least(3_000), least(24_000)
     assert many < 30 * max(few, 0.001)  # eight times as many; the square would be 64 times

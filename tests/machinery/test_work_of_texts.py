@@ -18,6 +18,7 @@ from steersman.machinery.codec import strict, yaml
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import Path, first_errors, invalid
 from steersman.machinery.go.pem import blocks
+from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.managed_fields.conflicts import ApplyConflicts
 from steersman.machinery.managed_fields.field_set import set_of, union, union_of
 from steersman.machinery.managed_fields.managers import (
@@ -158,7 +159,7 @@ def test_a_long_text_cannot_be_multiplied_by_aliases() -> None:
 def test_errors_that_each_show_a_whole_list_are_told_as_far_as_there_is_room() -> None:
     value = ["x" * 1000] * 1000
     found = errors.invalid(
-        errors.GroupKind("", "A"), "a", (invalid(Path("a")[number], value, "wrong") for number in range(1_000_000))
+        GroupKind("", "A"), "a", (invalid(Path("a")[number], value, "wrong") for number in range(1_000_000))
     )
     assert 1 < len(found.causes) < 100
     assert len(list(first_errors(invalid(Path("a"), 1, "") for _ in range(200_000)))) == 100_000

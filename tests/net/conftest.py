@@ -21,10 +21,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hpack import Decoder, Encoder
 
 from steersman.net.http2 import frames
+from steersman.net.http2.frames import Setting
 from steersman.net.limits import Limits
 from steersman.net.message import Handler
-from steersman.net.server import HttpServer
 from steersman.net.tls import Certificate, ServerTLS
+from tests.net.listening import ListeningServer
 
 PATIENCE = 5.0
 
@@ -109,19 +110,19 @@ def certificate(authority: Authority) -> Certificate:
     return authority.issue("localhost")
 
 
-Serve = Callable[..., Awaitable[HttpServer]]
+Serve = Callable[..., Awaitable[ListeningServer]]
 
 
 @pytest_asyncio.fixture
 async def serve(certificate: Certificate, authority: Authority) -> AsyncIterator[Serve]:
     """Start servers that end with the test; `server.address` is the address and `server.authority` the CA to trust."""
-    servers: list[HttpServer] = []
+    servers: list[ListeningServer] = []
 
     async def start(
         handler: Handler, *, tls: bool | ServerTLS = False, limits: Limits | None = None, eager: bool = True
-    ) -> HttpServer:
+    ) -> ListeningServer:
         chosen = ServerTLS([certificate]) if tls is True else (tls or None)
-        server = HttpServer(handler, tls=chosen, limits=limits, eager=eager)
+        server = ListeningServer(handler, tls=chosen, limits=limits, eager=eager)
         server.address = await server.start("127.0.0.1", 0)
         servers.append(server)
         return server
@@ -191,7 +192,7 @@ class RawHttp2:
         self.decoder = Decoder()
         self.next_id = 1
 
-    def hello(self, settings: dict[int, int] | None = None, *, window: int = 0) -> None:
+    def hello(self, settings: dict[Setting, int] | None = None, *, window: int = 0) -> None:
         """Send preface and SETTINGS."""
         self.writer.write(frames.PREFACE + frames.settings(settings or {}))
         if window:
@@ -288,10 +289,10 @@ async def http2(client_context: Callable[..., ssl.SSLContext]) -> AsyncIterator[
     clients: list[RawHttp2] = []
 
     async def connect(
-        server: HttpServer,
+        server: ListeningServer,
         *,
         tls: bool = False,
-        settings: dict[int, int] | None = None,
+        settings: dict[Setting, int] | None = None,
         window: int = 0,
         hello: bool = True,
     ) -> RawHttp2:
@@ -359,7 +360,7 @@ async def http1(client_context: Callable[..., ssl.SSLContext]) -> AsyncIterator[
     """Connect raw HTTP/1.1 clients, plain or over TLS."""
     clients: list[RawHttp1] = []
 
-    async def connect(server: HttpServer, *, tls: bool = False) -> RawHttp1:
+    async def connect(server: ListeningServer, *, tls: bool = False) -> RawHttp1:
         context = client_context("http/1.1") if tls else None
         client = RawHttp1(*await asyncio.open_connection(*server.address, ssl=context))
         clients.append(client)

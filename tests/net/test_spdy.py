@@ -25,6 +25,15 @@ class Pipe:
         self.other: Pipe = self
         self.closed = False
 
+    @property
+    def is_empty(self) -> bool:
+        """True if this end has read all that the other has written."""
+        return self._pieces.empty()
+
+    def receive(self, data: bytes) -> None:
+        """Add data to what this end reads."""
+        self._pieces.put_nowait(data)
+
     async def read(self) -> bytes:
         return await self._pieces.get()
 
@@ -32,13 +41,13 @@ class Pipe:
         if self.closed or self.other.closed:
             raise ConnectionResetError("closed")
         for at in range(0, len(data), 1000):
-            self.other._pieces.put_nowait(data[at : at + 1000])
+            self.other.receive(data[at : at + 1000])
 
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self._pieces.put_nowait(b"")
-            self.other._pieces.put_nowait(b"")
+            self.receive(b"")
+            self.other.receive(b"")
 
 
 def pipes() -> tuple[Pipe, Pipe]:
@@ -51,10 +60,10 @@ class Pair:
     """A client, and a server session that echoes every stream or runs `accept`."""
 
     def __init__(self, accept: Any = None) -> None:
-        one, other = pipes()
+        one, self.pipe = pipes()
         self.taken: list[Stream] = []
         self.client = Session(one)
-        self.server = Session(other, server=True, accept=accept or self._echo)
+        self.server = Session(self.pipe, server=True, accept=accept or self._echo)
         self.tasks = {asyncio.create_task(self.client.run()), asyncio.create_task(self.server.run())}
 
     async def _echo(self, stream: Stream) -> bool:
@@ -161,7 +170,7 @@ async def test_a_stream_that_is_not_read_holds_up_the_session() -> None:
     await stream.write(b"x" * 2_000_000)
     for _ in range(100):
         await asyncio.sleep(0)
-    assert not pair.server._connection._pieces.empty(), "no more is read than what the reader may leave unread"
+    assert not pair.pipe.is_empty, "no more is read than what the reader may leave unread"
     assert await asyncio.wait_for(_read(taken[0], 2_000_000), 5) == 2_000_000
     await pair.close()
 
@@ -271,8 +280,8 @@ async def test_sessions_share_a_turn_of_the_loop() -> None:
         patch.setattr("steersman.net.spdy.time.monotonic", clock)
         for _ in range(20):
             _, other = pipes()
-            other._pieces.put_nowait(frames)
-            other._pieces.put_nowait(b"")
+            other.receive(frames)
+            other.receive(b"")
             sessions.append(asyncio.create_task(Session(other, server=True).run()))
         steps = await steps_of_turns(lambda: int(now / 0.0005), lambda: all(each.done() for each in sessions))
     assert sum(steps) > 20_000

@@ -16,12 +16,14 @@ from steersman.net.connection import Core
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
 from steersman.net.http2 import frames, hpack
+from steersman.net.http2.blocks import BlockReader
 from steersman.net.http2.connection import Http2Connection
 from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
 from steersman.net.message import Headers, Request, Response
 from tests.loop_turns import steps_of_turns
 from tests.net.wire import Undated, Wire
+from tests.noted import noted
 
 READ = 256 << 10
 """Maximum bytes of one read."""
@@ -50,10 +52,10 @@ async def ok(request: Request) -> Response:
     return Response(200)
 
 
-def core(handler: Any = ok) -> Core:
+def core(handler: Any = ok, limits: Limits | None = None) -> Core:
     fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
     loop = asyncio.get_running_loop()
-    made = Core(handler, Limits(linger=0), loop, eager=True, h1_fields=fields[0], h2_fields=fields[1])
+    made = Core(handler, limits or Limits(linger=0), loop, eager=True, h1_fields=fields[0], h2_fields=fields[1])
     made.input_queue.clock = Clock()
     return made
 
@@ -110,7 +112,7 @@ def test_one_read_is_worked_on_in_many_turns(name: Any) -> None:
 
     async def run() -> int:
         shared, wire = core(), Wire()
-        connection = kind(shared)
+        connection: Any = kind(shared)
         connection.connection_made(wire)
         connection.data_received(data)
         await worked_off(connection)
@@ -159,7 +161,7 @@ PING = F(frames.PING, 0, 0, bytes(8))
     ids=["http/1.1", "http/2"],
 )
 async def test_what_comes_to_hundreds_of_connections_at_once_is_for_several_turns(
-    kind: Any, first: Any, more: Any, answer: F | bytes
+    kind: Any, first: Any, more: Any, answer: bytes
 ) -> None:
     shared = core()
     shared.postponed.clock = shared.input_queue.clock
@@ -307,7 +309,7 @@ async def test_pipelined_requests_wait_for_the_one_before_them() -> None:
 
 
 async def test_a_body_in_little_pieces_is_kept_in_few() -> None:
-    held = []
+    held: list[Any] = []
 
     async def handler(request: Request) -> Response:
         held.append(request.body)
@@ -324,22 +326,12 @@ async def test_a_body_in_little_pieces_is_kept_in_few() -> None:
     connection.connection_lost(None)
 
 
-async def test_heads_over_the_limit_of_streams_are_not_read() -> None:
-    read = []
-    connection = Http2Connection(core())
-    original = connection._blocks.head
-
-    class Blocks:
-        def __getattr__(self, name: Any) -> Any:
-            return getattr(blocks, name)
-
-        def head(self, *arguments: Any) -> Any:
-            read.append(arguments[0])
-            return original(*arguments)
-
-    blocks, connection._blocks = connection._blocks, Blocks()
+async def test_heads_over_the_limit_of_streams_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    head_of = noted(BlockReader.head, lambda reader, stream_id, *_: read.append(stream_id))
+    monkeypatch.setattr(BlockReader, "head", head_of)
+    connection = Http2Connection(core(limits=Limits(linger=0, max_streams=10)))
     connection.connection_made(Wire())
-    connection._limits = Limits(max_streams=10)
     large = Encoder().encode([*FIELDS, ("a", "b" * 1000)]) + b"\xbe" * 900
     head = b"".join(frames.headers(2 * n + 1, large, 0, 16384) for n in range(50))
     connection.data_received(HELLO + head)

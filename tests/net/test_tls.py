@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import ssl
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from steersman.net.log_levels import NOTICE
-from steersman.net.server import HttpServer
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.work import followed_files
+from tests.net.listening import ListeningServer
 from tests.net.tls_client import ask, der, who
 
 
 async def test_a_verified_client_certificate_is_given_to_the_handler(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     authority: Any,
     certificate: Certificate,
@@ -36,7 +37,7 @@ async def test_a_verified_client_certificate_is_given_to_the_handler(
 
 
 async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_counted(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     authority: Any,
     certificate: Certificate,
@@ -57,7 +58,7 @@ async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_c
     "request_line", [b"GET /api HTTP/1.1", b"HEAD / HTTP/1.1", b"POST /api HTTP/1.1", b"PUT / HTTP/1.0"]
 )
 async def test_plain_http_is_answered_as_go_does_and_closed(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     certificate: Certificate,
     request_line: bytes,
@@ -77,7 +78,7 @@ async def test_plain_http_is_answered_as_go_does_and_closed(
 
 
 async def test_what_is_neither_tls_nor_http_gets_no_answer(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     certificate: Certificate,
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -91,7 +92,7 @@ async def test_what_is_neither_tls_nor_http_gets_no_answer(
 
 
 async def test_the_certificate_follows_the_name_asked_for(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     authority: Any,
     certificate: Certificate,
@@ -107,7 +108,7 @@ async def test_the_certificate_follows_the_name_asked_for(
 
 
 async def test_names_that_are_given_count_before_those_in_certificates(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     authority: Any,
     certificate: Certificate,
@@ -130,7 +131,7 @@ async def test_names_that_are_given_count_before_those_in_certificates(
 
 
 async def test_changed_files_are_used_and_broken_ones_are_not(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     authority: Any,
     tmp_path: Path,
@@ -204,18 +205,18 @@ async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(
     certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tls = ServerTLS([certificate])
-    looks = []
+    looks: list[object] = []
     monkeypatch.setattr(followed_files, "stamp", looks.append)
     tls.refresh()
     assert not looks
-    now = followed_files.monotonic()
+    now = time.monotonic()
     monkeypatch.setattr(followed_files, "monotonic", lambda: now + 2.5)
     tls.refresh()
     assert looks == [certificate.cert_file, certificate.key_file]
 
 
 async def test_tls_1_2_is_served_and_1_1_is_not(
-    serve: Callable[..., Awaitable[HttpServer]], client_context: Callable[..., ssl.SSLContext]
+    serve: Callable[..., Awaitable[ListeningServer]], client_context: Callable[..., ssl.SSLContext]
 ) -> None:
     server = await serve(who, tls=True)
     context = client_context()
@@ -229,7 +230,7 @@ async def test_tls_1_2_is_served_and_1_1_is_not(
 
 
 async def test_what_is_no_tls_is_counted_and_does_no_harm(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:

@@ -20,7 +20,7 @@ from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
-from steersman.net.server import HttpServer
+from tests.net.listening import ListeningServer
 from tests.net.wire import Undated, Wire
 
 LARGE = b"x" * (2 << 20)
@@ -60,7 +60,7 @@ BODIES = {"bytes": LARGE, "pieces": [LARGE[:100], LARGE[100:]], "an iterator": p
 
 @pytest.mark.parametrize("body", BODIES)
 async def test_over_http2_a_place_is_kept_until_the_answer_has_left(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http2: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
     body: Any,
@@ -77,7 +77,7 @@ async def test_over_http2_a_place_is_kept_until_the_answer_has_left(
 
 
 async def test_over_http1_a_place_is_kept_until_the_answer_has_left(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -94,7 +94,7 @@ async def test_over_http1_a_place_is_kept_until_the_answer_has_left(
 
 
 async def test_what_leaves_at_once_gives_its_place_back_at_once(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     http2: Callable[..., Awaitable[Any]],
 ) -> None:
@@ -111,7 +111,7 @@ async def test_what_leaves_at_once_gives_its_place_back_at_once(
 
 
 async def test_a_client_that_goes_away_gives_its_place_back(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http2: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -134,7 +134,7 @@ async def test_in_process_what_is_written_is_the_clients() -> None:
 
 
 async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_lives(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http2: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -147,7 +147,7 @@ async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_l
 
 
 async def test_over_http2_a_body_that_has_ended_has_to_leave_too(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         async def pieces() -> AsyncIterator[bytes]:
@@ -161,7 +161,7 @@ async def test_over_http2_a_body_that_has_ended_has_to_leave_too(
 
 @pytest.mark.parametrize("tls", [False, True])
 async def test_over_http1_what_is_not_read_in_time_ends_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     client_context: Callable[..., ssl.SSLContext],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
     tls: bool,
@@ -172,7 +172,7 @@ async def test_over_http1_what_is_not_read_in_time_ends_the_connection(
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         if tls:
             context = client_context("http/1.1")
-            wrapped = await asyncio.to_thread(context.wrap_socket, plain, server_hostname="localhost")
+            wrapped: socket.socket = await asyncio.to_thread(context.wrap_socket, plain, server_hostname="localhost")
             wrapped.sendall(GET)
         else:
             wrapped = plain
@@ -182,7 +182,7 @@ async def test_over_http1_what_is_not_read_in_time_ends_the_connection(
 
 
 async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http2: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -201,7 +201,7 @@ async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(
 
 
 async def test_a_connection_that_keeps_answers_whose_end_nobody_waits_for_is_not_answered_on(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http2: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -274,7 +274,7 @@ class Pushed:
 class Full(Wire):
     """A transport from which nobody reads."""
 
-    connection = None
+    connection: Http1Connection | Http2Connection | None = None
     high = 0
 
     def set_write_buffer_limits(self, high: Any = None, low: Any = None) -> None:
@@ -342,13 +342,13 @@ async def test_of_a_large_answer_the_transport_is_given_no_more_than_it_takes(ki
 
 async def test_what_the_transport_has_not_taken_leaves_when_the_connection_is_closed() -> None:
     answer = b"x" * (60 << 10)
-    wire, connection = unread(Http1Connection, Pushed())
-    watch = connection._current
+    watch = Pushed()
+    wire, connection = unread(Http1Connection, watch)
     for _ in range(10):
-        watch.write(answer)
+        watch.writer.write(answer)
     await asyncio.sleep(0)
     assert connection.blocked
-    watch.end()
+    watch.writer.end()
     wire.connection = None
     connection.resume_writing()
     for _ in range(1000):

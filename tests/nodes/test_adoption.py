@@ -141,8 +141,7 @@ async def test_a_node_may_ask_for_it_later(cluster: requests.Node) -> None:
     await cluster.client.patch_without_result(NODES, "later", "", more, subresource="status")
 
     async def follows() -> bool:
-        assert cluster.cluster._components is not None
-        return cluster.cluster._components._kubelets._nodes["later"].template.allocatable["cpu"] == "64"
+        return cluster.cluster.components.kubelets.nodes["later"].template.allocatable["cpu"] == "64"
 
     await eventually(follows)
 
@@ -150,17 +149,16 @@ async def test_a_node_may_ask_for_it_later(cluster: requests.Node) -> None:
 async def test_the_lease_of_a_deleted_node_is_not_renewed(cluster: requests.Node) -> None:
     await cluster.client.create(NODES, of_kwok("gone"))
     await ready(cluster, "gone")
-    assert cluster.cluster._components is not None
-    kubelets = cluster.cluster._components._kubelets
-    node = kubelets._nodes["gone"]
+    kubelets = cluster.cluster.components.kubelets
+    node = kubelets.nodes["gone"]
     await cluster.client.delete(NODES, "gone")
 
     async def left() -> bool:
-        return "gone" not in kubelets._nodes
+        return "gone" not in kubelets.nodes
 
     await eventually(left)
     await cluster.client.delete(LEASES, "gone", "kube-node-lease")
-    await kubelets._heartbeats._beat(node)
+    await kubelets.heartbeats.beat(node)
     with pytest.raises(StatusError) as missing:
         await cluster.client.get(LEASES, "gone", "kube-node-lease")
     assert is_not_found(missing.value)

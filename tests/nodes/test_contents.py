@@ -78,6 +78,11 @@ class PodOnNode:
         self.next_sync: float | None = None
 
     @property
+    def container(self) -> Container:
+        """The first container."""
+        return (self.pod.spec.containers or [])[0]
+
+    @property
     def contents(self) -> Contents:
         return self.containers.contents
 
@@ -229,8 +234,8 @@ def test_mounts_are_found_in_a_time_by_their_number_and_not_by_that_of_variables
         it = PodOnNode(container("c", "sleep 1000", volume_mounts=given, env=env))
         shared = it.contents.for_pod(it.pod)
         assert shared is not None
-        read = [each for each in shared.mounts(it.pod.spec.containers[0]) if each.files is not None]
-        return calls(lambda: shared.mounts(it.pod.spec.containers[0])), len(read)
+        read = [each for each in shared.mounts(it.container) if each.files is not None]
+        return calls(lambda: shared.mounts(it.container)), len(read)
 
     (few, of_few), (many, of_many) = found(2), found(200)
     assert (of_few, of_many) == (2, 200)
@@ -290,7 +295,7 @@ async def test_a_full_volume_is_reported_once() -> None:
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
     assert it.pod.spec.containers is not None
-    world = World("p", {}, lambda: NOW, files=shared.view(it.pod.spec.containers[0], {}))
+    world = World("p", {}, lambda: NOW, files=shared.view(it.container, {}))
     assert world.put("/d/a", bytes(MOST_IN_VOLUME - 300))
     assert not world.put("/d/b", bytes(300))
     assert not world.put("/d/c", bytes(300))
@@ -371,9 +376,9 @@ async def test_a_file_of_variables_is_read_once_per_sync() -> None:
         it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = text.encode()
         shared = it.contents.for_pod(it.pod)
         assert shared is not None
-        assert shared.config_error(it.pod.spec.containers[0]) == ""
-        return calls(lambda: shared.config_error(it.pod.spec.containers[0])) + calls(
-            lambda: it.contents.for_pod(it.pod).config_error(it.pod.spec.containers[0])  # type: ignore[union-attr]
+        assert shared.config_error(it.container) == ""
+        return calls(lambda: shared.config_error(it.container)) + calls(
+            lambda: it.contents.for_pod(it.pod).config_error(it.container)  # type: ignore[union-attr]
         )
 
     assert await read(150) < 10 * await read(1)
@@ -384,7 +389,7 @@ async def test_a_file_of_variables_that_is_too_large_is_not_read() -> None:
     it.contents.store.files(VolumeKey("pod", "u", "d"))["env"] = b"A='1'\n" * 30_000
     shared = it.contents.for_pod(it.pod)
     assert shared is not None
-    assert shared.config_error(it.pod.spec.containers[0]) == "couldn't parse env file"
+    assert shared.config_error(it.container) == "couldn't parse env file"
 
 
 async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
@@ -396,7 +401,7 @@ async def test_a_container_keeps_the_variables_with_which_it_began() -> None:
     assert shared is not None
     name = it.pod.status.container_statuses[0].container_id
     assert it.pod.spec.containers is not None
-    shared.view(it.pod.spec.containers[0], {})["/d/env"] = b"DB='2'"
+    shared.view(it.container, {})["/d/env"] = b"DB='2'"
     start = shared.known_start(name)
     assert start is not None
     assert start.variables == {"DB": "1"}
@@ -467,9 +472,7 @@ async def test_nothing_is_left_of_pods_that_are_gone() -> None:
         assert shared is not None
         contents.forget(it.pod)
         await shared.start_and_run({}, it._world, NOW + 9)  # a sync that was in progress
-        shared.start_container(
-            it.pod.spec.containers[0] if it.pod.spec.containers else it.pod.spec.init_containers[0], "x", NOW
-        )
+        shared.start_container(it.container if it.pod.spec.containers else it.pod.spec.init_containers[0], "x", NOW)
         contents.forget(it.pod)
     assert (contents._pods, contents._writers, contents._found, contents._followed) == ({}, {}, 0, 0)
     assert (contents.store.used_bytes, len(contents.store)) == (0, 0)

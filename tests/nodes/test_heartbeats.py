@@ -38,7 +38,9 @@ class SlowClient:
     def __init__(self) -> None:
         self.renewed: Counter[str] = Counter()
 
-    async def patch_without_result(self, resource: APIResource[Any], name: str, *_: object, **__: object) -> None:
+    async def patch_without_result(
+        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **_: object
+    ) -> None:
         await asyncio.sleep(1)
         self.renewed[name] += resource is LEASES
 
@@ -68,7 +70,7 @@ class RecordingClient(SlowClient):
         return self.node
 
     async def patch_without_result(
-        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **__: object
+        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **_: object
     ) -> None:
         if resource is NODES:
             self.patches.append(patch["status"]["allocatable"])
@@ -95,10 +97,10 @@ class FailingClient(RecordingClient):
         self._failures = failures
 
     async def patch_without_result(
-        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **more: object
+        self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **_: object
     ) -> None:
         if resource is not LEASES:
-            await super().patch_without_result(resource, name, namespace, patch, **more)
+            await super().patch_without_result(resource, name, namespace, patch)
         elif self._failures:
             self._failures -= 1
             raise Unreachable("no connection")

@@ -33,7 +33,7 @@ def test_unknown_types_have_none() -> None:
 
 
 def test_schemas_get_descriptions_of_type_and_fields() -> None:
-    schemas = {
+    schemas: dict[str, Any] = {
         "io.k8s.api.networking.v1.IPBlock": {"properties": {"cidr": {"type": "string"}, "except": {"type": "array"}}},
         f"{CORE}.Pod": {"properties": {"spec": {"$ref": "#/x"}, "unheard": {}}, "description": "kept"},
         "com.example.v1.Kettle": {"properties": {"spec": {}}},
@@ -50,7 +50,7 @@ def test_schemas_get_descriptions_of_type_and_fields() -> None:
 
 def test_names_that_python_cannot_have_are_found() -> None:
     name = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
-    schemas = {name: {"properties": {"x-kubernetes-map-type": {}, "format": {}}}}
+    schemas: dict[str, Any] = {name: {"properties": {"x-kubernetes-map-type": {}, "format": {}}}}
     Descriptions().describe(schemas)
     assert all("description" in each for each in schemas[name]["properties"].values())
 

@@ -21,8 +21,10 @@ from steersman.machinery.large_work.nesting import raise_recursion_limit
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.openapi import builder, schemas, service
 from steersman.openapi.builder import Document
+from steersman.openapi.custom import schemas_of
 from steersman.openapi.derived import GVK
 from steersman.rest.resource import Resource
+from tests.noted import noted
 
 V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 V3 = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
@@ -113,13 +115,7 @@ async def test_a_new_kind_leaves_those_of_its_group_version_as_they_are_in_v2(
     plane: ControlPlane, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    make = schemas.schemas_of
-
-    def counted(kind: Any, *args: Any, **more: Any) -> Any:
-        made.append(kind.name)
-        return make(kind, *args, **more)
-
-    monkeypatch.setattr(schemas, "schemas_of", counted)
+    monkeypatch.setattr(schemas, "schemas_of", noted(schemas_of, lambda kind, *_, **__: made.append(kind.name)))
     for number in range(5):
         plane.serve(resource(f"gadgets{number}", f"Gadget{number}", openapi=SCHEMA))
     await client.get("/openapi/v2")

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.openapi.protobuf import Message, double, encode_document, integer, named, string, varint
+from steersman.net.protobuf_fields import varint
+from steersman.openapi.protobuf import Message, double, encode_document, integer, named, string
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 from tests.openapi.built_documents import every_v3

@@ -25,6 +25,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
+from tests.struct_class import struct_class
 
 ADMIN = UserInfo("admin", groups=("system:masters",))
 
@@ -58,8 +59,12 @@ class Cluster:
         self.signed.append(claims)
         return "signed"
 
-    def _read(self, store: Store[Any], body: dict[str, Any]) -> Any:
-        obj = from_plain(store.kind.cls, body)
+    def _plain(self, store: Store[Any], item: Any) -> dict[str, Any]:
+        plain: dict[str, Any] = to_plain(store.decode(item))
+        return plain
+
+    def read(self, store: Store[Any], body: dict[str, Any]) -> Any:
+        obj = from_plain(struct_class(store.kind), body)
         store.kind.default(obj)
         return obj
 
@@ -79,8 +84,8 @@ class Cluster:
     async def create(self, plural: str, body: dict[str, Any], *, group: str = "", **more: Any) -> dict[str, Any]:
         """Create an object in the namespace `ns`; `more` goes into the context."""
         store = self.stores[group, plural]
-        item = await store.create(self.context(store, "ns", "", **more), self._read(store, body))
-        return to_plain(store.decode(item))
+        item = await store.create(self.context(store, "ns", "", **more), self.read(store, body))
+        return self._plain(store, item)
 
     async def update(
         self, plural: str, body: dict[str, Any], *, group: str = "", subresource: str = "", **more: Any
@@ -89,11 +94,11 @@ class Cluster:
         name = body["metadata"]["name"]
 
         async def make(old: Any) -> Any:
-            return self._read(store, body)
+            return self.read(store, body)
 
         ctx = self.context(store, "ns", name, **more)
         item, _ = await store.update(ctx, name, Change(make, subresource=subresource))
-        return to_plain(store.decode(item))
+        return self._plain(store, item)
 
     async def change(self, plural: str, name: str, *, group: str = "", **spec: Any) -> dict[str, Any]:
         """Update an object with these members of the spec."""
@@ -104,12 +109,12 @@ class Cluster:
 
     async def get(self, plural: str, name: str, *, group: str = "") -> dict[str, Any]:
         store = self.stores[group, plural]
-        return to_plain(store.decode(await store.get(self.context(store, "ns", name), name)))
+        return self._plain(store, await store.get(self.context(store, "ns", name), name))
 
     async def delete(self, plural: str, name: str, *, group: str = "", **more: Any) -> dict[str, Any]:
         store = self.stores[group, plural]
         item, _ = await store.delete(self.context(store, "ns", name, **more), name, DeleteOptions())
-        return to_plain(store.decode(item))
+        return self._plain(store, item)
 
     async def faults(self, request: Any) -> list[str]:
         """Return the errors of a refused request, as `field: message`."""

@@ -24,6 +24,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from tests.counted_work import SIZES, calls, is_too_steep, with_texts
 from tests.registry.full_objects import Place, full_object, places
+from tests.struct_class import struct_class
 
 
 class Sizes:
@@ -49,7 +50,7 @@ def _whole(result: object) -> None:
 
 def _go_through(resource: Resource[Any], strategies: dict[str, Any], body: dict[str, Any], sizes: Sizes) -> None:
     kind = resource.kind
-    read = decoder(kind.cls).decode
+    read = decoder(struct_class(kind)).decode
     obj = read(json.dumps(body).encode())
     kind.internal_error(obj)
     sizes.stage("default", lambda: kind.default(obj))
@@ -83,7 +84,7 @@ def _count_calls(ctx: Context, name: str, strategy: Any, obj: Any, new: Any, old
 
 
 def _steep(resource: Resource[Any], strategies: dict[str, Any], *, pods: bool, metadata: bool) -> Iterator[str]:
-    for place in places(resource.kind.cls, pods=pods, metadata=metadata):
+    for place in places(struct_class(resource.kind), pods=pods, metadata=metadata):
         for distinct in (False, True):
             _go_through(resource, strategies, full_object(place, 1, distinct=distinct), Sizes())  # imports
             sizes = Sizes()
@@ -124,12 +125,12 @@ def test_owning_fields_takes_no_longer_than_their_number(resource: Resource[Any]
 
     def work(place: Place, count: int) -> int:
         body = full_object(place, count, distinct=True, first=1003 * count)  # new values: earlier ones are cached
-        new = decoder(resource.kind.cls).decode(json.dumps(body).encode())
-        old = decoder(resource.kind.cls).decode(json.dumps({"metadata": body["metadata"]}).encode())
+        new = decoder(struct_class(resource.kind)).decode(json.dumps(body).encode())
+        old = decoder(struct_class(resource.kind)).decode(json.dumps({"metadata": body["metadata"]}).encode())
         return calls(lambda: (owner.create(new, "m", time), owner.update(new, old, "m", time)))
 
     found = {}
-    for place in places(resource.kind.cls, pods=False, metadata=resource.plural == "configmaps"):
+    for place in places(struct_class(resource.kind), pods=False, metadata=resource.plural == "configmaps"):
         work(place, 1)  # what is made once for a class
         counts = [work(place, size) for size in SIZES]
         if is_too_steep(counts):

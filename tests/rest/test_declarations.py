@@ -62,5 +62,6 @@ def test_an_update_of_the_status_changes_status_and_metadata_only() -> None:
     old.spec.node_name, new.spec.node_name = "n1", "n2"
     new.status.phase = "Running"
     new.metadata.labels = {"a": "b"}
-    StatusStrategy().prepare_for_update(Context(), new, old)
+    strategy: StatusStrategy[Pod] = StatusStrategy()
+    strategy.prepare_for_update(Context(), new, old)
     assert (new.spec.node_name, new.status.phase, new.metadata.labels) == ("n1", "Running", {"a": "b"})

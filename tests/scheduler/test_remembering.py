@@ -15,6 +15,7 @@ from steersman.scheduler.cycle import Cycle, Placement
 from steersman.scheduler.demands import Demands
 from steersman.scheduler.fit import ranking as ranking_module
 from steersman.scheduler.fit import rankings as rankings_module
+from steersman.scheduler.fit.node_fit import contents_score
 from steersman.scheduler.preemption.nominator import Nominator
 from steersman.scheduler.state.cluster import ClusterState
 from tests.example_counts import examples
@@ -110,7 +111,7 @@ def change(chance: random.Random, cluster: ClusterState, pods: Objects, nodes: O
 
 async def test_only_changed_nodes_are_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = 0
-    original = ranking_module.contents_score
+    original = contents_score
 
     def counted(*given: Any) -> int:
         nonlocal checked
@@ -135,7 +136,7 @@ async def test_only_changed_nodes_are_checked_again(monkeypatch: pytest.MonkeyPa
 
 async def test_distinct_pods_do_not_each_check_every_node(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = 0
-    original = ranking_module.contents_score
+    original = contents_score
 
     def counted(*given: Any) -> int:
         nonlocal checked
@@ -155,7 +156,7 @@ async def test_distinct_pods_do_not_each_check_every_node(monkeypatch: pytest.Mo
 
 async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = 0
-    original = ranking_module.contents_score
+    original = contents_score
 
     def counted(*given: Any) -> int:
         nonlocal checked
@@ -163,8 +164,8 @@ async def test_more_demands_than_are_remembered_do_not_push_each_other_out(monke
         return original(*given)
 
     monkeypatch.setattr(ranking_module, "contents_score", counted)
-    monkeypatch.setattr(rankings_module, "_LEAST_RANKINGS", 2)
-    monkeypatch.setattr(rankings_module, "_NODES_REMEMBERED", 0)
+    monkeypatch.setattr(rankings_module, "LEAST_RANKINGS", 2)
+    monkeypatch.setattr(rankings_module, "NODES_REMEMBERED", 0)
     cluster = ClusterState()
     for number in range(3000):
         cluster.set_node(from_plain(Node, node_of(f"n{number}")))
@@ -214,7 +215,7 @@ async def test_a_heavy_demand_is_ranked_again_if_a_left_out_count_appears(monkey
     near["spec"]["nodeName"] = "n"
     monkeypatch.setattr("steersman.scheduler.demand.weight.MOST", -1)
     cycle = cycle_on(cluster)
-    was = rankings_module.Rankings._check_nodes
+    was = rankings_module.Rankings.check_nodes
     checks = 0
 
     async def look(self: Any, *given: Any) -> bool:
@@ -224,7 +225,7 @@ async def test_a_heavy_demand_is_ranked_again_if_a_left_out_count_appears(monkey
             cluster.set_pod(from_plain(Pod, near))
         return await was(self, *given)
 
-    monkeypatch.setattr(rankings_module.Rankings, "_check_nodes", look)
+    monkeypatch.setattr(rankings_module.Rankings, "check_nodes", look)
     found = await cycle.decide(new)
     assert not isinstance(found, Placement)
     assert "anti-affinity" in found.message

@@ -44,14 +44,14 @@ async def test_what_is_not_used_any_more_is_freed_beside_the_loop(monkeypatch: p
     threads: list[int] = []
     freed = threading.Event()
 
-    def forget(use: compiling._Use) -> None:
+    def forget(use: compiling.Use) -> None:
         threads.append(threading.get_ident())
         forgotten(use)
         if len(threads) == 50:
             freed.set()
 
-    forgotten = compiling._forget
-    monkeypatch.setattr(compiling, "_forget", forget)
+    forgotten = compiling.forget
+    monkeypatch.setattr(compiling, "forget", forget)
     schema = compile_schema(of(**{f"only-here-{number}": of(**{f"x{number}": TEXT}) for number in range(50)}))
     del schema
     gc.collect()
@@ -60,12 +60,12 @@ async def test_what_is_not_used_any_more_is_freed_beside_the_loop(monkeypatch: p
 
 
 def test_what_is_not_used_any_more_is_forgotten() -> None:
-    before = len(compiling._in_use)
+    before = len(compiling.in_use)
     kept = [compile_schema(of(**{f"only_here_{number}": TEXT})) for number in range(50)]
-    assert len(compiling._in_use) >= before + 50
+    assert len(compiling.in_use) >= before + 50
     del kept
     gc.collect()
-    assert len(compiling._in_use) <= before + 2
+    assert len(compiling.in_use) <= before + 2
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_rules_stay_where_they_are_declared() -> None:
 
 def test_what_is_said_twice_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
-    real = compiling.Compiler._compiled
+    real = compiling.Compiler.compiled
 
     def counted(self: compiling.Compiler, plain: Any) -> Any:
         compiled.append(plain)
         return real(self, plain)
 
-    monkeypatch.setattr(compiling.Compiler, "_compiled", counted)
+    monkeypatch.setattr(compiling.Compiler, "compiled", counted)
     name = {"type": "string", "maxLength": 5}
     properties = {letter: {"description": f"The {letter}", **name} for letter in "abcdefgh"}
     node = compiling.Compiler().node({"type": "object", "properties": properties})

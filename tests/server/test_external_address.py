@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.server.config import Config
 from steersman.server.server import ExternalAddress, Server
 
 
-def server_at(**options: str | int) -> Server:
+def server_at(**options: Any) -> Server:
     return Server(
         Config(authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer(), **options).complete()
     )

@@ -103,7 +103,11 @@ async def test_a_server_is_ready_once_its_start_hooks_are_done(
     server: Server, get: Callable[..., Awaitable[tuple[int, str]]]
 ) -> None:
     gate = asyncio.Event()
-    server.add_post_start_hook("slow", gate.wait)
+
+    async def pass_gate() -> None:
+        await gate.wait()
+
+    server.add_post_start_hook("slow", pass_gate)
     _run(server)
     running = asyncio.create_task(server.run_post_start_hooks())
     status, text = await get("/readyz?verbose")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options, OptionsError
+from steersman.server.server import Server
 from steersman.storage.interface import StorageFormatError, StorageLocked
 from steersman.testing import Client
 from steersman.work.offloading import offload_if
@@ -22,13 +23,18 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 BODY = json.dumps({"metadata": {"name": "late"}}).encode()
 
 
+def server_of(plane: ControlPlane) -> Server:
+    assert plane.server is not None
+    return plane.server
+
+
 class Gate:
     """A shutdown hook that blocks the shutdown until the test releases it."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.reached = asyncio.Event()
         self.opened = asyncio.Event()
-        plane.server.add_pre_shutdown_hook("gate", self._wait)
+        server_of(plane).add_pre_shutdown_hook("gate", self._wait)
 
     async def _wait(self) -> None:
         self.reached.set()
@@ -43,7 +49,7 @@ class HeldBody:
         self.begun = asyncio.Event()
         self.released = asyncio.Event()
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncIterator[bytes]:
         yield self._data[:5]
         self.begun.set()
         await self.released.wait()
@@ -102,10 +108,10 @@ async def test_a_request_that_runs_is_finished_and_new_ones_are_refused_meanwhil
 ) -> None:
     plane = await start_control_plane()
     client, body = client_of(plane), HeldBody()
-    late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body, content_type="application/json"))
+    late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body.pieces(), content_type="application/json"))
     await body.begun.wait()
     stopping = asyncio.create_task(plane.stop())
-    while not plane.server.lifecycle.not_accepting:  # noqa: ASYNC110 - nothing announces it
+    while not server_of(plane).lifecycle.not_accepting:  # noqa: ASYNC110 - nothing announces it
         await asyncio.sleep(0)
     refused = await client.get(CONFIGMAPS)
     assert refused.status == 503
@@ -123,10 +129,10 @@ async def test_clients_are_sent_elsewhere_where_that_is_asked_for(
 ) -> None:
     plane = await start_control_plane(shutdown_send_retry_after=True)
     client, body = client_of(plane), HeldBody()
-    late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body, content_type="application/json"))
+    late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body.pieces(), content_type="application/json"))
     await body.begun.wait()
     stopping = asyncio.create_task(plane.stop())
-    while not plane.server.lifecycle.not_accepting:  # noqa: ASYNC110 - nothing announces it
+    while not server_of(plane).lifecycle.not_accepting:  # noqa: ASYNC110 - nothing announces it
         await asyncio.sleep(0)
     refused = await client.get(CONFIGMAPS)
     assert (refused.status, refused.headers["retry-after"]) == (429, "5")
@@ -150,9 +156,10 @@ async def test_requests_and_connections_have_one_time_to_end_in(
         async def drain(self, timeout: float) -> None:
             given.append(timeout)
 
-    monkeypatch.setattr(plane.server, "config", replace(plane.server.config, shutdown_timeout=0.05))
-    monkeypatch.setattr(plane.server, "_http", Listener())
-    late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body, content_type="application/json"))
+    server = server_of(plane)
+    monkeypatch.setattr(server, "config", replace(server.config, shutdown_timeout=0.05))
+    monkeypatch.setattr(server, "_http", Listener())
+    late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body.pieces(), content_type="application/json"))
     await body.begun.wait()
     await plane.stop()
     assert given == [1.0]
@@ -175,7 +182,7 @@ async def test_the_end_works_in_the_threads_of_the_server(
     async def hook() -> None:
         used.append(await offload_if(True, current_thread))
 
-    plane.server.add_pre_shutdown_hook("threads", hook)
+    server_of(plane).add_pre_shutdown_hook("threads", hook)
     await plane.stop()
     assert used
     assert of_process not in used

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ async def test_the_compactor_leaves_history_that_is_compacted_further_already(st
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_an_open_store_expires_leases_and_compacts_by_itself(kind: str, tmp_path: Path) -> None:
     clock = Clock()
-    options = {"compaction_interval": 0.01, "lease_interval": 0.01, "clock": clock}
+    options: dict[str, Any] = {"compaction_interval": 0.01, "lease_interval": 0.01, "clock": clock}
     if kind == "memory":
         store: Storage = await MemoryStorage.open(**options)
     else:

@@ -25,6 +25,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
 from steersman.store.store import Store
+from tests.struct_class import struct_class
 
 CONFIG_MAPS = Resource(kind=built_in(ConfigMap), plural="configmaps", name_validator=name_is_dns_subdomain)
 CLUSTER_WIDE = Resource(
@@ -154,6 +155,11 @@ def selecting(label: str = "", field: str = "", **options: Any) -> ListOptions:
     return ListOptions(label_selector=labels.parse(label), field_selector=fields.parse(field), **options)
 
 
+def relabel(number: int, obj: Any) -> None:
+    """Set the label `n` of an object."""
+    obj.metadata.labels.update(n=str(number))
+
+
 class StoreClient:
     """A store, spoken to in plain data; in the namespace `ns` unless another is named, "" is all of them."""
 
@@ -171,7 +177,7 @@ class StoreClient:
         return obj
 
     def struct(self, body: dict[str, Any]) -> Any:
-        return from_plain(self.store.kind.cls, body)
+        return from_plain(struct_class(self.store.kind), body)
 
     async def create(
         self, name: str = "", *, namespace: str = "ns", dry_run: bool = False, check: Any = None, **body: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steersman.api.core.v1 import ConfigMap
 from steersman.rest.bound import bind
 from steersman.storage.interface import Storage
 from steersman.store.store import Store
@@ -21,17 +22,17 @@ async def test_what_another_program_wrote_is_served_and_can_be_written(client: S
         "resourceVersion": str(written.mod_revision),
     }
     assert (await client.set("a", 2))["data"] == {"n": "2"}
-    assert (await client.store.storage.get("/registry/configmaps/ns/a")).value.startswith(
-        b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{'
-    )
+    stored = await client.store.storage.get("/registry/configmaps/ns/a")
+    assert stored is not None
+    assert stored.value.startswith(b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{')
 
 
 async def test_objects_survive_a_restart_as_they_were(storage: Storage) -> None:
-    first: Store = Store(bind(CONFIG_MAPS), storage)
+    first: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage)
     await first.start()
     made = await StoreClient(first).create("a", data={"k": "v"}, labels={"x": "y"})
     await first.stop()
-    second: Store = Store(bind(CONFIG_MAPS), storage)
+    second: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage)
     await second.start()
     assert await StoreClient(second).get("a") == made
     await second.stop()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
 from tests.example_counts import examples
-from tests.store.store_client import CONFIG_MAPS, Events, StoreClient, selecting
+from tests.store.store_client import CONFIG_MAPS, Events, StoreClient, relabel, selecting
 
 Key = tuple[str, str]
 Objects = dict[Key, dict[str, Any]]
@@ -81,7 +82,7 @@ async def write(client: StoreClient, steps: list[tuple[str, str, int]]) -> None:
         if n == 3 and there:
             await client.delete(name, namespace=namespace)
         elif there:
-            await client.change(name, lambda old, n=n: old.metadata.labels.update(n=str(n)), namespace=namespace)
+            await client.change(name, partial(relabel, n), namespace=namespace)
         else:
             await client.create(name, namespace=namespace, labels={"n": str(n)})
 

@@ -19,7 +19,7 @@ from steersman.store.storage_errors import StorageNotReady
 from steersman.store.store import Store
 from tests.example_counts import examples
 from tests.loop_turns import yield_often
-from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, Events, StoreClient, refused, selecting
+from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, Events, StoreClient, refused, relabel, selecting
 
 
 def initial(client: StoreClient, start: WatchStart) -> list[str] | None:
@@ -248,7 +248,7 @@ async def test_a_list_and_a_watch_from_it_lead_to_what_is_there(
             if n == 3 and there:
                 await client.delete(name)
             elif there:
-                await client.change(name, lambda old, n=n: old.metadata.labels.update(n=str(n)))
+                await client.change(name, partial(relabel, n))
             else:
                 await client.create(name, labels={"n": str(n)})
 

@@ -111,23 +111,23 @@ async def test_no_run_begins_after_the_time() -> None:
     assert result.tried == []
     assert result.total == 3
     assert runner.runs == [None, None]
-    assert outputs.reason_without_verdict(result) == "the time was up before the first fault, see --time"
+    assert result.reason_without_verdict == "the time was up before the first fault, see --time"
 
 
 async def test_a_search_that_says_nothing_is_no_success() -> None:
     passed, _ = await searched(lambda *_: 1)
-    assert outputs.reason_without_verdict(passed) == ""
+    assert passed.reason_without_verdict == ""
     unseen, _ = await searched(lambda *_: Run())
-    assert outputs.reason_without_verdict(unseen).startswith("no requests were seen")
+    assert unseen.reason_without_verdict.startswith("no requests were seen")
     unfit, _ = await searched(lambda *_: Run([Seen(Point("c", "get", "pods"))]))
-    assert outputs.reason_without_verdict(unfit) == "no point for these faults; the requests came from c"
+    assert unfit.reason_without_verdict == "no point for these faults; the requests came from c"
     old = Plan([PlannedFault(Kind.LOST, POINTS[0])])
     runner = Scripted(lambda fault, _: 1 if fault is None else Run(state=state(1)))
     missed = await Campaign([runner], seconds=60.0).search([old])
-    assert outputs.reason_without_verdict(missed).startswith("the given plans were not reached")
+    assert missed.reason_without_verdict.startswith("the given plans were not reached")
     for each in (unseen, unfit, missed):
         (failure,) = ElementTree.fromstring(outputs.as_junit(each)).iter("failure")
-        assert failure.get("message") == outputs.reason_without_verdict(each)
+        assert failure.get("message") == each.reason_without_verdict
 
 
 class Stopping(Scripted):

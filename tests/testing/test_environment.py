@@ -24,7 +24,8 @@ REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 async def who_is(client: Any) -> dict[str, Any]:
     answer = await client.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)
-    return answer.json()["status"]["userInfo"]
+    user: dict[str, Any] = answer.json()["status"]["userInfo"]
+    return user
 
 
 async def test_users_are_who_they_are_said_to_be(keys_folder: Path) -> None:
@@ -63,7 +64,8 @@ async def test_tokens_are_random_unless_given_and_for_the_owners_eyes(tmp_path: 
 
 async def test_pods_need_no_service_account_unless_asked_for(keys_folder: Path) -> None:
     pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
-    for options, status in (({}, 201), ({"disable_admission_plugins": ()}, 403)):
+    cases: tuple[tuple[dict[str, Any], int], ...] = (({}, 201), ({"disable_admission_plugins": ()}, 403))
+    for options, status in cases:
         async with Environment(folder=keys_folder, **options) as environment:
             assert (await environment.client().post("/api/v1/namespaces/default/pods", pod)).status == status
 

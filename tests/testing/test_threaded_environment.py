@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,8 @@ def test_clients_of_packages_are_made_of_it(environment: ThreadedEnvironment) ->
 @pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported:UserWarning")
 def test_a_client_of_kr8s_is_made_of_it(environment: ThreadedEnvironment) -> None:
     pytest.importorskip("kr8s")
-    assert "default" in [each.name for each in environment.kr8s().get("namespaces")]
+    found: list[Any] = list(environment.kr8s().get("namespaces"))
+    assert "default" in [each.name for each in found]
 
 
 def test_a_client_of_lightkube_is_made_of_it(environment: ThreadedEnvironment) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.testing import ServerProcess
 from tools import crash_test
 
 
@@ -34,7 +35,7 @@ async def test_it_notices_a_server_that_lost_a_write(tmp_path: Path) -> None:
     store = await SQLiteStorage.open(folder / "steersman.db", compaction_interval=0, lease_interval=0)
     await store.delete(key, expected_revision=revision)
     await store.close()
-    server = crash_test.ServerProcess(folder)
+    server = ServerProcess(folder)
     try:
         with pytest.raises(crash_test.CrashTestFailed, match="the server answers otherwise than its file says"):
             await asyncio.to_thread(crash_test.start_and_compare, server, ledger)

@@ -41,7 +41,7 @@ def test_licences_fit() -> None:
             found = importlib.metadata.metadata(name)
         except importlib.metadata.PackageNotFoundError:
             continue  # of another version of Python
-        told = [found.get("License-Expression") or "", (found.get("License") or "")[:200]]
+        told = [*found.get_all("License-Expression", []), *(each[:200] for each in found.get_all("License", []))]
         told += [each for each in found.get_all("Classifier") or () if each.startswith("License ::")]
         if not any(fitting in each for each in told for fitting in FITTING):
             astray[name] = told

@@ -25,15 +25,22 @@ from steersman.registry.pod_template.validation.options import PodValidationOpti
 from steersman.registry.pod_template.validation.pods import validate_pod_create
 from steersman.work import threads as worker_threads
 from steersman.work.offloading import Account
-from steersman.work.threads import WorkerThreads, give_way, paced
+from steersman.work.threads import Interpreter, WorkerThreads, give_way, paced
 
 
 @pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerThreads]:
+def threads() -> Iterator[WorkerThreads]:
     """Return worker threads that run one step at a time, however long it takes."""
-    monkeypatch.setattr(worker_threads, "_LONG", 1000.0)
     gc.enable()  # a thread of an earlier test may still hold it, and would not be disturbed
-    made = WorkerThreads()
+    made = WorkerThreads(patience=1000.0)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def impatient() -> Iterator[WorkerThreads]:
+    """Return worker threads that run a second step beside any other."""
+    made = WorkerThreads(patience=0.0)
     yield made
     made.close()
 
@@ -144,8 +151,8 @@ async def test_work_of_no_user_comes_first_and_never_yields(threads: WorkerThrea
     assert clock.done == ["a0", "s0", "s1", "bob", "a1"]
 
 
-async def test_no_user_has_both_threads(threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_threads, "_LONG", 0.0)
+async def test_no_user_has_both_threads(impatient: WorkerThreads) -> None:
+    threads = impatient
     over = threading.Event()
     done: list[str] = []
     alice = Account(threads, "alice")
@@ -231,10 +238,10 @@ async def test_abandoned_steps_that_never_yield_block_no_others() -> None:
         requests = [
             asyncio.ensure_future(Account(threads, f"u{number}").offload_if(True, stuck, number)) for number in range(2)
         ]
-        for each in begun:
-            await asyncio.to_thread(each.wait)
-        for each in requests:
-            each.cancel()
+        for event in begun:
+            await asyncio.to_thread(event.wait)
+        for request in requests:
+            request.cancel()
         await asyncio.gather(*requests, return_exceptions=True)
         assert await asyncio.wait_for(Account(threads, "other").offload_if(True, int, "7"), 30) == 7
     finally:
@@ -257,21 +264,21 @@ async def test_users_are_forgotten(threads: WorkerThreads) -> None:
 
 
 async def test_threads_that_do_not_rest_collect_when_little_is_alive_or_at_last(
-    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     collected: list[int] = []
-    monkeypatch.setattr(worker_threads, "_LOOK_EVERY", -1.0)
+    interpreter = Interpreter(look_every=-1.0, few=0)
+    threads = WorkerThreads(interpreter=interpreter)
     monkeypatch.setattr(gc, "collect", collected.append)
-    monkeypatch.setattr(worker_threads, "_FEW", 0)
     await Account(threads).offload_if(True, int)
     assert not collected
-    monkeypatch.setattr(worker_threads, "_FEW", 10**9)
+    interpreter.few = 10**9
     await Account(threads).offload_if(True, int)
     assert collected == [0]
-    monkeypatch.setattr(worker_threads, "_FEW", 0)
-    monkeypatch.setattr(worker_threads, "_COLLECTION_AT_LAST", -1.0)
+    interpreter.few, interpreter.at_last = 0, -1.0
     await Account(threads).offload_if(True, int)
     assert collected == [0, 0]
+    threads.close()
 
 
 # Steps that yield

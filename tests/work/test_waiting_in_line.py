@@ -9,7 +9,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import count
 from time import monotonic
 
@@ -18,7 +17,7 @@ import pytest
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.large_requests import check_backlog
 from steersman.work.offloading import Account
-from steersman.work.threads import MAX_WAITING, WorkerThreads, _Interpreter
+from steersman.work.threads import MAX_WAITING, Interpreter, WorkerThreads
 
 
 @pytest.fixture(autouse=True)
@@ -70,20 +69,22 @@ async def until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(
-    threads: WorkerThreads, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest() -> None:
     rest = 0.2
-    monkeypatch.setattr("steersman.work.threads._REST", rest)
+    threads = WorkerThreads(interpreter=Interpreter(rest=rest))
     began = monotonic()
     assert not await Account(threads).offload_if(True, gc.isenabled)
     assert not gc.isenabled() or monotonic() > began + rest
     await until(gc.isenabled)
+    threads.close()
 
 
 async def test_threads_switch_often_while_those_of_any_server_work(threads: WorkerThreads) -> None:
     over, others = threading.Event(), WorkerThreads()
-    interval = partial(Account(others).offload_if, True, sys.getswitchinterval)
+
+    async def interval() -> float:
+        return await Account(others).offload_if(True, sys.getswitchinterval)
+
     short = await interval()
     await until(lambda: sys.getswitchinterval() != short)  # threads of another test may still work
     usual = sys.getswitchinterval()
@@ -114,7 +115,7 @@ async def test_closed_threads_let_garbage_be_collected() -> None:
 
 
 def test_a_step_that_goes_on_after_its_threads_are_closed_holds_no_collection() -> None:
-    interpreter = _Interpreter()
+    interpreter = Interpreter()
     interpreter.thread_starts_work()
     interpreter.thread_ends_work()  # it is idle soon
     interpreter.close()

@@ -67,7 +67,8 @@ class Load:
             writing = [group.create_task(each.run(self._pause, stop)) for each in self._writers]
             writing += [group.create_task(each.run(stop)) for each in self._allocators]
             writing += [group.create_task(each.run(stop)) for each in self._keepers]
-            others = [group.create_task(each.run()) for each in (*self._electors, *self._followers)]
+            others = [group.create_task(each.run()) for each in self._electors]
+            others += [group.create_task(each.run()) for each in self._followers]
             others += [group.create_task(be_patient(self._asker(), _SECRETS, self.longest)) for _ in range(_PATIENT)]
             await asyncio.sleep(seconds)
             stop.set()

@@ -297,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         comparer = Comparer(a, b)
         comparer.prepare()
         try:
-            return max(codes + [_run(comparer, kind, options) for kind in kinds if kind not in RUNNERS])
+            return max(codes + [run_kind(comparer, kind, options) for kind in kinds if kind not in RUNNERS])
         finally:
             comparer.close()
 
@@ -343,23 +343,21 @@ class _Tally:
                 print(smallest, flush=True)
 
 
-def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
+def run_kind(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
     prepare = _PREPARED.get(kind)
     generator = KINDS[kind] if prepare is None else prepare((comparer.a, comparer.b), options.seed)
     began = time.monotonic()
     numbers = range(options.cases) if options.case is None else (options.case,)
     tally = _Tally(kind, options)
     comparers = [comparer.another() for _ in range(options.jobs)]
+
+    def try_cases(job: int) -> None:
+        for number in numbers[job :: options.jobs]:
+            tally.try_case(comparers[job], number, generator)
+
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
-            list(
-                pool.map(
-                    lambda job: [
-                        tally.try_case(comparers[job], number, generator) for number in numbers[job :: options.jobs]
-                    ],
-                    range(options.jobs),
-                )
-            )
+            list(pool.map(try_cases, range(options.jobs)))
     finally:
         for each in comparers:
             each.close()

@@ -178,13 +178,14 @@ def _resources(random: Random) -> Fields:
 
 
 def _probe(random: Random) -> Fields:
-    return random.choice(
-        [
-            {"httpGet": {"port": random.choice([80, "http"])} | some(random, {"path": lambda: "/x"})},
-            {"exec": {"command": few(random, ["a", "b", "c"])}},
-            {"tcpSocket": {"port": 80}},
-        ]
-    ) | some(random, {"periodSeconds": lambda: random.choice([5, 10]), "failureThreshold": lambda: 3})
+    handlers: list[Fields] = [
+        {"httpGet": {"port": random.choice([80, "http"])} | some(random, {"path": lambda: "/x"})},
+        {"exec": {"command": few(random, ["a", "b", "c"])}},
+        {"tcpSocket": {"port": 80}},
+    ]
+    return random.choice(handlers) | some(
+        random, {"periodSeconds": lambda: random.choice([5, 10]), "failureThreshold": lambda: 3}
+    )
 
 
 def _container(random: Random, name: str) -> Fields:

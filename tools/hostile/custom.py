@@ -96,6 +96,7 @@ _SPEC: Final = _object(
     ),
     crossed=_list(
         {**_TEXT, "maxLength": 5},
+        "",
         maxItems=100,
         **{"x-kubernetes-validations": [{"rule": "self.all(a, self.exists(b, a == b))"}]},
     ),

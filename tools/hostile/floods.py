@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from .case import CROWDED, NAMESPACE, NARROW, Bytes, Case, Message, Target, Unread
@@ -232,10 +233,14 @@ def _each(blocks: Callable[[int], bytes]) -> bytes:
 _ONE_SIZE: Final = (_STREAMS,)
 
 
+def _unread_answers(path: str, _: int) -> Unread:
+    return Unread(_each(lambda _: _anonymous(path)), connections=3)
+
+
 def _unread() -> Iterator[Case]:
     """Something is kept of each answer that is not taken: others must not miss it."""
     for name, path in {"refusals": "/api/v1/secrets", "refused-watches": "/api/v1/secrets?watch=1"}.items():
-        yield _left(name, lambda _, path=path: Unread(_each(lambda _: _anonymous(path)), connections=3), _ONE_SIZE)
+        yield _left(name, partial(_unread_answers, path), _ONE_SIZE)
     yield _left("long-refusals", lambda size: Unread(_each(lambda _: _anonymous("/" + "a" * (size // _STREAMS)))))
     yield _left("refusals-http1", lambda size: Unread(_head("/" + "a" * size, token=""), "http/1.1", connections=60))
     yield Case("floods/unread/full-level", _full_level, "full-level", 900_000, crowd=True, takes_seats=True)

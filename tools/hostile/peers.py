@@ -35,7 +35,7 @@ _SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _ANSWERED: Final = 10.0
-_ASKED_FOR_DOCUMENTS: Final = 3.0
+ASKED_FOR_DOCUMENTS: Final = 3.0
 """Seconds after which an aggregated server has been asked for its documents."""
 
 
@@ -368,7 +368,7 @@ def _published(target: Target, name: str, make: Callable[[int], bytes], size: in
     while time.monotonic() < until:
         _, found = target.ask(Request("GET", service, (("Connection", "close"),), token=ADMIN))
         if b'"reason":"Passed"' in found:
-            time.sleep(_ASKED_FOR_DOCUMENTS)
+            time.sleep(ASKED_FOR_DOCUMENTS)
             return True
         time.sleep(0.1)
     return False

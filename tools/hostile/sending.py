@@ -68,7 +68,7 @@ def send(endpoint: Endpoint, message: Message, timeout: float) -> Answer:
     with endpoint.connect(message.protocol, timeout) as connection:
         if message.protocol == "h2":
             return _send_http2(connection, message, timeout)
-        data = message.data if isinstance(message, Bytes) else _http1(endpoint, message)
+        data = message.data if isinstance(message, Bytes) else http1_request(endpoint, message)
         complete = _answered if isinstance(message, Request) else _never
         idle = _QUIET if isinstance(message, Bytes) else timeout
         received, late = _exchange(connection, data, complete, timeout, idle)
@@ -159,7 +159,7 @@ def _answered(received: bytearray) -> bool:
     return length is not None and len(received) >= end + 4 + int(length[1])
 
 
-def _http1(endpoint: Endpoint, request: Request) -> bytes:
+def http1_request(endpoint: Endpoint, request: Request) -> bytes:
     head = [f"{request.method} {request.target} HTTP/1.1", f"Host: {endpoint.host}:{endpoint.port}"]
     if request.token and not any(name.lower() == "authorization" for name, _ in request.headers):
         head.append(f"Authorization: Bearer {request.token}")
@@ -242,7 +242,9 @@ class _Frames:
             self._block += payload
             if flags & 0x4:
                 block, self._block = bytes(self._block), bytearray()
-                self.codes += [int(value) for name, value in self._decoder.decode(block) if name == ":status"]
+                self.codes += [
+                    int(value) for name, value in self._decoder.decode(block, raw=True) if name == b":status"
+                ]
         if self._only:
             return kind == RST_STREAM or (stream == self._only and kind in (DATA, HEADERS) and bool(flags & 0x1))
         return kind == PING and bool(flags & 0x1) and payload == _MARK

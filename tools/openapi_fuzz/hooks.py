@@ -13,7 +13,9 @@ import schemathesis
 _NOT_IN_PATHS: Final = "%/"
 
 
-@schemathesis.hook
 def filter_path_parameters(context: Any, path_parameters: dict[str, Any] | None) -> bool:
     """Return True if all names may stand in a path."""
     return not any(char in str(value) for value in (path_parameters or {}).values() for char in _NOT_IN_PATHS)
+
+
+schemathesis.hook(filter_path_parameters)

@@ -33,8 +33,8 @@ _SETTLING: Final = 20.0
 """Seconds that connections have to end."""
 _SPARE: Final = 8
 """Tasks and files by which two looks may differ."""
-_SPARE_BYTES: Final = 16 << 20
-_BEGINNING: Final = 10
+SPARE_BYTES: Final = 16 << 20
+BEGINNING: Final = 10
 """The part of all that is done before the first look."""
 
 
@@ -53,7 +53,7 @@ class Usage:
     def grew(self, before: Usage) -> bool:
         """Return True if the usage is higher than before."""
         return (
-            self.rss > before.rss + _SPARE_BYTES
+            self.rss > before.rss + SPARE_BYTES
             or self.tasks > before.tasks + _SPARE
             or self.files > before.files + _SPARE
         )
@@ -80,7 +80,7 @@ async def settled(before: Usage | None) -> Usage:
 
 async def watched(what: str, count: int, run: Callable[[int], Awaitable[None]]) -> bool:
     """Does something so often; whether more was left at the end than after the beginning."""
-    first = max(1, count // _BEGINNING)
+    first = max(1, count // BEGINNING)
     await run(first)
     before = await settled(None)
     print(f"{what}: after {first}: {before}", flush=True)

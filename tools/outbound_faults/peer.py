@@ -172,7 +172,7 @@ class Peer:
             if kind in (frames.SETTINGS, frames.PING) and not flags & frames.ACK:
                 writer.write(frames.frame(kind, frames.ACK, 0, payload if kind == frames.PING else b""))
             elif kind == frames.HEADERS:
-                paths[stream_id] = str(dict(decoder.decode(payload))[":path"])
+                paths[stream_id] = dict(decoder.decode(payload, raw=True))[b":path"].decode()
                 bodies[stream_id] = b""
             elif kind == frames.WINDOW_UPDATE and stream_id in left:
                 room = int.from_bytes(payload)

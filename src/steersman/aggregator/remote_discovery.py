@@ -140,9 +140,9 @@ class RemoteDiscovery:
             return known.versions
         if answer.status == 503:
             raise Unreachable(f"service {key} returned non-success response code: 503")
-        if answer.status == 200 and _is_aggregated(answer.headers.get("content-type", "")):
+        if answer.status == 200 and is_aggregated(answer.headers.get("content-type", "")):
             digest = b"" if known is None else known.digest
-            found, digest = await offload_if(True, _read_groups, _body_of(answer), wanted, digest)
+            found, digest = await offload_if(True, read_groups, _body_of(answer), wanted, digest)
             versions = known.versions if found is None and known is not None else found or {}
             self._cache_document(key, _Document(versions, wanted, answer.headers.get("etag", ""), digest, requested))
             return versions
@@ -162,11 +162,11 @@ class RemoteDiscovery:
         answer = await backend.fetch(path, _LIST_USER, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
         if answer.status != 200:
             raise Unreachable(f"failed to download legacy discovery for {path}: status {answer.status}")
-        found = await offload_if(True, _read_list, _body_of(answer), registration.version)
+        found = await offload_if(True, read_list, _body_of(answer), registration.version)
         return {(registration.group, registration.version): found}
 
 
-def _is_aggregated(content_type: str) -> bool:
+def is_aggregated(content_type: str) -> bool:
     media, *parameters = (trim_space(each) for each in content_type.split(";"))
     values = dict(each.split("=", 1) for each in parameters if "=" in each)
     return (
@@ -186,7 +186,7 @@ class _Groups(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-def _read_groups(
+def read_groups(
     data: bytes, wanted: frozenset[GroupVersion], known: bytes
 ) -> tuple[dict[GroupVersion, APIVersionDiscovery] | None, bytes]:
     """Return the wanted group versions of an APIGroupDiscoveryList, None if its digest is `known`; and its digest.
@@ -239,7 +239,7 @@ def _with_response_kinds(version: APIVersionDiscovery) -> APIVersionDiscovery:
     return version
 
 
-def _read_list(data: bytes, version: str) -> APIVersionDiscovery:
+def read_list(data: bytes, version: str) -> APIVersionDiscovery:
     """Convert an APIResourceList to discovery of a version. Runs in a worker thread. Raises BadDocument."""
     try:
         listed = _LIST.decode(data)

@@ -39,7 +39,7 @@ MAX_DOCUMENT: Final = 32 << 20
 MAX_INDEX: Final = 1 << 20
 """Bytes of an index of documents, which becomes part of this server's index."""
 _TIMEOUT: Final = 60.0
-_DELAY: Final = 1.0
+DELAY: Final = 1.0
 _USER: Final = UserInfo("system:aggregator")
 
 
@@ -61,7 +61,7 @@ class RemoteOpenAPI:
 
     def start(self) -> None:
         """Start fetching."""
-        self._delay = _DELAY
+        self._delay = DELAY
         self._v2.start(self._sync_v2, name="OpenAPI v2", workers=1)
         self._v3.start(self._sync_v3, name="OpenAPI v3", workers=1)
 
@@ -113,7 +113,7 @@ class RemoteOpenAPI:
             raise TryLater(f"failed to retrieve openAPI spec, http error: {answer.status}")
         prefix = f"{registration.root}/"
         try:
-            data, digest = await offload_if(True, _part, answer.body, prefix, known)
+            data, digest = await offload_if(True, read_part, answer.body, prefix, known)
         except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise TryLater(f"the document cannot be parsed: {error}") from None
         if self._registrations.get(name) is None:
@@ -209,7 +209,7 @@ def _to_v3(data: bytes) -> bytes:
     return encode(as_v3(decode_plain(data)))
 
 
-def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
+def read_part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
     """Return the part of a v2 document below a prefix, encoded, None if its digest is `known`; and its digest.
 
     Runs in a worker thread. Raises ValueError for an invalid document.

@@ -45,11 +45,11 @@ from steersman.work.yielding import time_sliced
 
 log: Final = LimitedLog(logging.getLogger(__name__))
 
-_REVIEW_BYTES: Final = 2 << 20
+REVIEW_BYTES: Final = 2 << 20
 """Bytes of the objects in one request with several objects."""
 _CALL: Final = StepKind("Call conversion webhook", COMPONENT)
-_MAX_ANSWER_BYTES: Final = 8 << 20
-_MAX_CONCURRENT: Final = 32
+MAX_ANSWER_BYTES: Final = 8 << 20
+MAX_CONCURRENT: Final = 32
 """The most concurrent requests to one webhook."""
 
 
@@ -196,8 +196,8 @@ class WebhookConversion(Conversion):
         return WebhookClient(
             endpoint,
             None,
-            max_answer_bytes=_MAX_ANSWER_BYTES,
-            at_once=_MAX_CONCURRENT,
+            max_answer_bytes=MAX_ANSWER_BYTES,
+            at_once=MAX_CONCURRENT,
             user_agent="kube-apiserver-admission",
             passes_trace=True,
         )
@@ -208,7 +208,7 @@ def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     start = size = 0
     for at, value in enumerate(values):
         size += len(value)
-        if at > start and size > _REVIEW_BYTES:
+        if at > start and size > REVIEW_BYTES:
             yield values[start:at]
             start, size = at, len(value)
     if start < len(values):

@@ -44,11 +44,11 @@ TERMINATING: Final = "Terminating"
 
 _RETRY_DELAYS: Final = (0.05, 0.5, 2.0, 5.0)
 """Seconds before each retry."""
-_CHECK_DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+CHECK_DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between checks for remaining objects."""
-_COOL_DELAY: Final = 70.0
+COOL_DELAY: Final = 70.0
 """Seconds after which no request is left that began before a definition changed."""
-_LONGEST_WAIT: Final = 3.0
+LONGEST_WAIT: Final = 3.0
 """The most seconds for which a request waits until a stored definition is in effect."""
 _CHECKS_BEFORE_REPORT: Final = 60
 """The number of checks after which the condition reports remaining objects."""
@@ -211,7 +211,7 @@ class Definitions:
         self._pending.clear()
 
     def wait_for(self, group: str, plural: str) -> Awaitable[None] | None:
-        """Wait until the stored state of a definition is in effect, or for `_LONGEST_WAIT` seconds.
+        """Wait until the stored state of a definition is in effect, or for `LONGEST_WAIT` seconds.
 
         Returns None if it is in effect already. Without a plural, waits for all definitions of the group.
         """
@@ -226,7 +226,7 @@ class Definitions:
 
     @staticmethod
     async def _wait(syncs: Sequence[asyncio.Future[None]]) -> None:
-        await asyncio.wait(syncs, timeout=_LONGEST_WAIT)
+        await asyncio.wait(syncs, timeout=LONGEST_WAIT)
 
     async def wait_until_synced(self) -> None:
         """Return once everything in the queue has been synced."""
@@ -278,13 +278,13 @@ class Definitions:
         self._expect(name)  # also for a retry
         synced = self._queued.pop(name)
         try:
-            await self._sync_definition(name)
+            await self.sync_definition(name)
         finally:
             synced.set_result(None)
             if self._pending.get(name) is synced:
                 del self._pending[name]
 
-    async def _sync_definition(self, name: str) -> None:
+    async def sync_definition(self, name: str) -> None:
         entry = self._store.cacher.get(self._store.prefix + name)
         if entry is None:
             await self._withdraw(name)
@@ -441,16 +441,16 @@ class Definitions:
             await objects.wait_until_current()  # other servers may have stored objects before they saw the termination
             if not self._is_terminating(definition, uid):
                 raise _DefinitionGone(definition)
-            await self._delete_each([each for each in objects.names() if each not in requested], objects, requested)
+            await self.delete_each([each for each in objects.names() if each not in requested], objects, requested)
             if not objects.count():
                 return
             if checks == _CHECKS_BEFORE_REPORT:
                 text = "could not confirm zero CustomResources remaining: timed out waiting for the condition"
                 await self._set_terminating(definition, uid, "InstanceDeletionCheck", text)
-            await asyncio.sleep(_CHECK_DELAYS[min(checks, len(_CHECK_DELAYS) - 1)])
+            await asyncio.sleep(CHECK_DELAYS[min(checks, len(CHECK_DELAYS) - 1)])
             checks += 1
 
-    async def _delete_each(
+    async def delete_each(
         self, names: Sequence[tuple[str, str]], objects: Objects, requested: set[tuple[str, str]]
     ) -> None:
         async for namespace, name in time_sliced(names):  # deleting a marked object returns without waiting
@@ -482,4 +482,4 @@ def _versions(definition: Declared) -> frozenset[str]:
 
 
 def _cool_later(versions: Versions) -> None:
-    asyncio.get_running_loop().call_later(_COOL_DELAY, versions.cool)
+    asyncio.get_running_loop().call_later(COOL_DELAY, versions.cool)

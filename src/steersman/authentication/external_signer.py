@@ -277,14 +277,14 @@ def _public_keys(fields: dict[int, list[proto.Value]]) -> _PublicKeys:
         key_id, der = proto.text_of(key, 1), proto.bytes_of(key, 2)
         if not key_id or len(key_id.encode()) > _MOST_KEY_ID:
             raise SignerError(f"found invalid public key id {quote(key_id)}")
-        keys.append(_verification_key(key_id, der))
+        keys.append(verification_key(key_id, der))
         if proto.number_of(key, 3):
             verify_only.add(key_id)
     moment = proto.number_of(stamp, 1) + proto.number_of(stamp, 2) / 1e9
     return _PublicKeys(tuple(keys), frozenset(verify_only), moment, times.monotonic() + hint)
 
 
-def _verification_key(key_id: str, der: bytes) -> VerificationKey:
+def verification_key(key_id: str, der: bytes) -> VerificationKey:
     """Return a public key for verification. Raises SignerError."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey

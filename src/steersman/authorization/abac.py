@@ -77,7 +77,7 @@ class AbacAuthorizer:
     def authorize(self, attributes: Attributes) -> Verdict:
         """Decide about an action, see Authorizer."""
         user = attributes.user
-        for _, policy in self._named(user):
+        for _, policy in self.policies_naming(user):
             if policy.is_for(user) and policy.allows(attributes):
                 return _ALLOWED
         return _NO_POLICY
@@ -86,7 +86,7 @@ class AbacAuthorizer:
         """Return the user's rules in the order of the file, see RuleResolver."""
         held = [
             policy
-            for _, policy in sorted(self._named(user), key=lambda placed: placed[0])
+            for _, policy in sorted(self.policies_naming(user), key=lambda placed: placed[0])
             if policy.namespace in (_ANY, namespace) and policy.is_for(user)
         ]
         return ResolvedRules(
@@ -102,7 +102,7 @@ class AbacAuthorizer:
             ),
         )
 
-    def _named(self, user: UserInfo) -> Iterator[tuple[int, Policy]]:
+    def policies_naming(self, user: UserInfo) -> Iterator[tuple[int, Policy]]:
         """Yield the policies for the user's name or (without a user) for one of its groups, with their positions in the
         file.
         """

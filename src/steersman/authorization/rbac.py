@@ -51,7 +51,7 @@ If the limit is exceeded, all are dropped, since recomputing one takes microseco
 """
 _MANY_GROUPS: Final = 2_000
 """Number of groups whose bindings are looked up in one time slice."""
-_FEW: Final = 100
+_FEW_BINDINGS: Final = 100
 """Limit of a user's bindings for evaluation on the event loop."""
 _FEW_VALUES: Final = 4_000
 """Limit of the values in a user's roles for evaluation on the event loop: some 5 ms for the first request."""
@@ -99,13 +99,20 @@ class _Judgement(Struct, frozen=True):
 
 
 class RbacAuthorizer:
-    """RBAC authorizer. The `set_` and `put_` methods keep its roles and bindings current (None: deleted)."""
+    """RBAC authorizer. The `set_` and `put_` methods keep its roles and bindings current (None: deleted).
 
-    def __init__(self) -> None:
+    A request is evaluated on the event loop if its user has at most `few_bindings` bindings, whose roles have at most
+    `few_values` values.
+    """
+
+    def __init__(self, *, few_bindings: int = _FEW_BINDINGS, few_values: int = _FEW_VALUES) -> None:
+        self._few_bindings = few_bindings
+        self._few_values = few_values
         self._roles: dict[tuple[str, str], Role] = {}
         self._bindings: dict[tuple[str, str], Binding] = {}
         self._by_namespace: dict[str, Bindings] = {}
-        self._judgements: BoundedCache[_Key, _Judgement] = BoundedCache(_MAX_REMEMBERED, _MAX_REMEMBERED)
+        self.judgements: BoundedCache[_Key, _Judgement] = BoundedCache(_MAX_REMEMBERED, _MAX_REMEMBERED)
+        """Cached judgements of users' requests."""
         self._generation = 0
         """Counter that every change increments."""
 
@@ -175,7 +182,7 @@ class RbacAuthorizer:
 
     def _forget(self) -> None:
         self._generation += 1
-        self._judgements.forget()
+        self.judgements.forget()
 
     # Decisions
 
@@ -197,12 +204,12 @@ class RbacAuthorizer:
             )
         else:
             key = (action.namespace, user.name, user.groups, action.verb, path)
-        judgement = self._judgements[key]
+        judgement = self.judgements[key]
         if judgement is None:
             grants = self._few_grants(user, action.namespace)
             if grants is None:
                 return self._decide_offloaded(key, attributes)
-            judgement = _evaluate(grants, attributes)
+            judgement = evaluate(grants, attributes)
             self._remember(key, judgement)
         for allowance in judgement.allowances:
             if allowance.names is None or action.name in allowance.names:
@@ -217,7 +224,7 @@ class RbacAuthorizer:
         """
 
         def judged(grants: Iterable[Grant]) -> _Judgement:
-            return _evaluate(grants, attributes)
+            return evaluate(grants, attributes)
 
         while True:
             generation = self._generation
@@ -239,7 +246,7 @@ class RbacAuthorizer:
     def _remember(self, key: _Key, judgement: _Judgement) -> None:
         if sum(map(len, key)) > _MAX_KEY:  # client-supplied URLs must not fill the memory
             return
-        self._judgements.keep(key, judgement, judgement.weight)
+        self.judgements.keep(key, judgement, judgement.weight)
 
     def _bindings_of(self, user: UserInfo, namespace: str) -> UserBindings:
         held = self._no_bindings(namespace)
@@ -267,7 +274,7 @@ class RbacAuthorizer:
         if len(user.groups) > _MANY_GROUPS:
             return None
         held = self._bindings_of(user, namespace)
-        if held.unparsed or held.effort > _FEW:
+        if held.unparsed or held.effort > self._few_bindings:
             return None
         grants = list(held.grants())
         values = 0
@@ -276,13 +283,13 @@ class RbacAuthorizer:
                 return None
             if grant.rules is not None:
                 values += grant.rules.values
-        return grants if values <= _FEW_VALUES else None
+        return grants if values <= self._few_values else None
 
     # Listing
 
     async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         """Return the rules of a user in a namespace ("" for cluster-wide rules only), see RuleResolver."""
-        return await self._search(user, namespace, _listed)
+        return await self._search(user, namespace, list_rules)
 
     async def rule_behind(self, attributes: Attributes, reason: str) -> tuple[int, PolicyRule] | None:
         """Return the rule for which a request was allowed with `reason`, and its position in the role.
@@ -347,7 +354,7 @@ async def _wait_for_all(events: Iterable[Event]) -> None:
         await event.wait()
 
 
-def _evaluate(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
+def evaluate(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
     """Evaluate a user's grants for one kind of request, cluster-wide grants first."""
     allowances: list[_Allowance] = []
     without_rules: list[Grant] = []
@@ -406,7 +413,7 @@ def _error_of(without_rules: Iterable[Grant], *more: str) -> str:
     return aggregate((*texts, *more))
 
 
-def _listed(grants: Iterable[Grant]) -> ResolvedRules:
+def list_rules(grants: Iterable[Grant]) -> ResolvedRules:
     """Return the rules of all grants up to the limits; a rule that is granted several times is repeated."""
     on_resources: list[PolicyRule] = []
     on_urls: list[PolicyRule] = []

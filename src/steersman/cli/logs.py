@@ -45,7 +45,7 @@ def configure_logging(verbosity: int, logging_format: str = TEXT, worker: int = 
     if root.handlers:  # the program has configured logging itself
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(_JsonFormatter(worker) if logging_format == JSON else _TextFormatter(worker))
+    handler.setFormatter(JsonFormatter(worker) if logging_format == JSON else TextFormatter(worker))
     handler.addFilter(_is_ours_or_a_warning)
     root.addHandler(handler)
     root.setLevel(log_level(verbosity))
@@ -60,7 +60,7 @@ class CommandFailed(Exception):
     """Reason why the server does not start or go on; not a bug, so it is logged without a traceback."""
 
 
-class _TextFormatter(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """Formatter of text lines: first letter of the severity, time, logger, message."""
 
     def __init__(self, worker: int) -> None:
@@ -100,7 +100,7 @@ def _severity(level: int) -> str:
     return "I" if level >= logging.INFO else "D"
 
 
-class _JsonFormatter(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Formatter of JSON lines in kube-apiserver's form (component-base `logs/json`).
 
     Members are `ts` in milliseconds, `caller`, `msg`, `v` unless it is an error or warning, and `err` for an exception.

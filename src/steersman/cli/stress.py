@@ -159,7 +159,7 @@ def stress(
     )
     result = _search(settings, budget, parallel, kinds, _read_plans(plans))
     _print(result, output, save, junit)
-    sys.exit(NO_VERDICT if result.is_without_verdict else _FOUND if result.findings else 0)
+    sys.exit(NO_VERDICT if result.reason_without_verdict else _FOUND if result.findings else 0)
 
 
 def _read_plans(paths: Sequence[Path]) -> list[Plan]:

@@ -458,12 +458,12 @@ async def _events(resource: APIResource[T], response: Response) -> AsyncIterator
     """Yield the events of a watch in the batches they arrive in; large events are decoded in a worker thread."""
     async for lines in _batches_of_lines(response):
         if any(map(is_large, lines)):
-            yield await offload_if(True, _decode_events, resource, lines)
+            yield await offload_if(True, decode_events, resource, lines)
         else:
-            yield _decode_events(resource, lines)
+            yield decode_events(resource, lines)
 
 
-def _decode_events(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
+def decode_events(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
     try:
         return [_decode_event(resource, line) for line in lines if line]
     except _NOT_DECODED as error:

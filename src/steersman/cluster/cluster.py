@@ -100,13 +100,13 @@ class Cluster:
         options, self._configuration, parts, self.notes = prepare(options, configuration or Configuration())
         self._nodes = self._configuration.simulated_nodes()
         self._stages = _stages(self._configuration)
-        self._servers = NodeServers(
+        self.servers = NodeServers(
             self._nodes,
             Containers(),
             serves_local=self._configuration.serve_local,
             answers_webhooks=self._configuration.answer_webhooks,
         )
-        self._servers.containers.usages.add(self._configuration.simulated_load)
+        self.servers.containers.usages.add(self._configuration.simulated_load)
         if not options.kubelet_preferred_address_types:  # the names of simulated nodes do not resolve
             options = replace(options, kubelet_preferred_address_types=("InternalIP",))
         given = options.controllers or ("*",)
@@ -117,7 +117,7 @@ class Cluster:
         self.plane = ControlPlane(
             replace(options, controllers=server_entries(given)),
             nearby=self._way,
-            kubelets=self._servers.way_of_kubelet_client,
+            kubelets=self.servers.way_of_kubelet_client,
             observe=observe,
             faults=faults,
             owns_process=owns_process,
@@ -141,7 +141,7 @@ class Cluster:
         The cluster IP of a Service is dialled only while no endpoint is ready. It refuses connections then, as
         kube-proxy has it: on the network of this machine the address belongs to somebody else.
         """
-        way = self._servers.way(address)
+        way = self.servers.way(address)
         if way is None and self.plane.objects("networking.k8s.io", "ipaddresses").is_cached("", address.host):
             return partial(refuse_connection, address.host, address.port)
         return way
@@ -194,7 +194,7 @@ class Cluster:
             await self._install_faults(self._faults)
         await self._start_components()
         if self._configuration.schedules:
-            load, usages = self._configuration.simulated_load, self._servers.containers.usages
+            load, usages = self._configuration.simulated_load, self.servers.containers.usages
             load.count_replicas = self._count_replicas
             await serve_metrics(self.plane, self.client(_METRICS, "steersman"), self._informers, usages, load)
             assert self.plane.server is not None
@@ -224,7 +224,7 @@ class Cluster:
         kept = {each.name for each in staying}
         for each in self._nodes:
             if each.name not in kept:
-                self._servers.remove(each)
+                self.servers.remove(each)
         self._nodes = staying
 
     async def _install_kwok(self) -> None:
@@ -254,7 +254,7 @@ class Cluster:
             self._settings,
             controllers,
             self._configuration.node_set(self._nodes),
-            self._servers,
+            self.servers,
             self._stages,
             schedules=self._configuration.schedules,
             pools=self._has_pools,
@@ -271,14 +271,18 @@ class Cluster:
                 raise
             raise self._configuration.error(error) from None  # such as a node with an invalid name, label or taint
 
+    @property
+    def components(self) -> Components:
+        """The running components. The cluster must be running."""
+        assert self._components is not None
+        return self._components
+
     def _start_faults(self) -> None:
         """Begin with stored faults and new ones."""
-        assert self._components is not None
-        self._components.start_faults()
+        self.components.start_faults()
 
     def _informers(self) -> Informers:
-        assert self._components is not None
-        return self._components.informers
+        return self.components.informers
 
     def _count_replicas(self, controller: str) -> int:
         """Return the number of running pods of a controller."""
@@ -338,8 +342,7 @@ class Cluster:
         await self.settle()
 
     async def _restore_state(self, snapshot: Snapshot) -> None:
-        assert self._components is not None
-        self._components.forget_events()
+        self.components.forget_events()
         await self.plane.restore(snapshot)
 
     async def stop(self) -> None:

@@ -89,7 +89,7 @@ class Components:
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
             return clients.client(UserInfo(f"system:serviceaccount:{namespace}:{name}", groups=groups), name)
 
-        self._kubelets = Kubelets(
+        self.kubelets = Kubelets(
             client, manager.informers, manager.events, nodes, servers, players, account, devices, disturbances
         )
         self._pools = clients.client(_NODE_POOLS, _NODE_POOLS_MANAGER) if pools else None
@@ -109,7 +109,7 @@ class Components:
 
     async def start(self) -> None:
         """Start everything. Raises StatusError, Unreachable; then `stop` stops the parts that run."""
-        for each in (self._manager, self._scheduler, self._kubelets):
+        for each in (self._manager, self._scheduler, self.kubelets):
             if each is not None:
                 self._running.push_async_callback(each.stop)
                 await each.start()
@@ -132,7 +132,7 @@ class Components:
     def _begin_stages(self, stages: Stages) -> StagePlayers:
         """Play the first stages of a running cluster."""
         players = self._players(stages)
-        self._kubelets.play_stages(players)
+        self.kubelets.play_stages(players)
         return players
 
     async def _start_pools(self, client: Client) -> None:
@@ -171,7 +171,7 @@ class Components:
     def idle(self) -> bool:
         """True if nothing is in progress."""
         others = (self._scheduler, self._pool_controller, self._stage_objects, self._fault_controller)
-        return self._manager.idle and self._kubelets.idle and all(each is None or each.idle for each in others)
+        return self._manager.idle and self.kubelets.idle and all(each is None or each.idle for each in others)
 
     @property
     def decisions(self) -> Decisions | None:

@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 R = TypeVar("R", ReplicaSet, ReplicationController)
 
-_STATUS_INTERVAL: Final = 2.0
+STATUS_INTERVAL: Final = 2.0
 """Seconds between two updates of the status while pods are being created."""
 _BURST: Final = 500
 """Most pods that one reconciliation creates or deletes."""
@@ -159,7 +159,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         if may_act and not owner.metadata.deletion_timestamp:
             began = simulated_time.time()
             error = await self._manage(key, owner, active)
-            if simulated_time.time() - began > _STATUS_INTERVAL:  # newer status was written meanwhile
+            if simulated_time.time() - began > STATUS_INTERVAL:  # newer status was written meanwhile
                 active, terminating = self._current_pods(owner)
         now = times.unix(times.now())
         status = await self._new_status(owner, active, terminating, error, now)
@@ -213,7 +213,7 @@ class ReplicasController(Controller[Key], Generic[R]):
         loop.
         """
         while True:
-            await simulated_time.sleep(_STATUS_INTERVAL)
+            await simulated_time.sleep(STATUS_INTERVAL)
             current = self._sets.get(*key)
             if current is None or current.metadata.uid != owner.metadata.uid:
                 return

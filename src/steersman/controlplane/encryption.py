@@ -66,7 +66,7 @@ class Encryption:
             self._providers = self._create_providers(self._parsed(data))
         except ConfigurationError as error:
             raise OptionsError(str(error)) from None
-        self._following = FollowedConfiguration(
+        self.following = FollowedConfiguration(
             "encryption configuration",
             self._path,
             data,
@@ -118,13 +118,13 @@ class Encryption:
             server.add_post_start_hook("start-encryption-provider-config-automatic-reload", self._start_following)
 
     async def _start_following(self) -> None:
-        self._following.start()
+        self.following.start()
 
     async def stop(self) -> None:
         """Close the connections to the plugins."""
         if self._retrying is not None:
             self._retrying.cancel()
-        await self._following.stop()
+        await self.following.stop()
         await asyncio.gather(self._ending.stop(), self._providers.stop(), return_exceptions=True)
 
     def storage_of(self, resource: GroupResource, storage: Storage, lagging: LaggingFeeds | None = None) -> Storage:
@@ -170,7 +170,7 @@ class Encryption:
         return Unusable(f"error processing encryption config file {self._path}: {why}", transient=True)
 
     def _try_again(self) -> None:
-        self._retrying = asyncio.get_running_loop().call_later(self._retry, self._following.wake)
+        self._retrying = asyncio.get_running_loop().call_later(self._retry, self.following.wake)
         self._retry = min(2 * self._retry, _LONGEST_RETRY)
 
 

@@ -48,7 +48,7 @@ _JUDGED_BY: Final = frozenset(
     for plural in plurals
 )
 """Resources whose objects decide about requests for other resources."""
-_RETRY: Final = 1.0
+RETRY: Final = 1.0
 """Seconds before another attempt to fill a cache."""
 
 
@@ -206,6 +206,6 @@ async def _filled(store: Store[Any]) -> None:
             await store.start()
         except StorageUnavailable as error:
             logger.warning("filling the cache of %s failed and will be retried: %s", store.prefix, error)
-            await asyncio.sleep(_RETRY)
+            await asyncio.sleep(RETRY)
         else:
             return

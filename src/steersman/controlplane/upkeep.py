@@ -62,10 +62,10 @@ class Upkeep:
         self._lease = IdentityLease(server, stores.objects("coordination.k8s.io", "leases"))
         self._peer = None if shared is None else PeerLease(shared, self._lease.name)
         self._legacy_tokens = LegacyTokenTracking(stores.objects("", "configmaps"))
-        self._addresses = ServiceIPRepair(services)
+        self.addresses = ServiceIPRepair(services)
         self._bootstrap = bootstrap
         self._kubernetes = kubernetes
-        self._address_repair = periodic("service address repair", self._addresses.run, SOON)
+        self._address_repair = periodic("service address repair", self.addresses.run, SOON)
         self._authentication = periodic("authentication information", bootstrap.authentication_configmap, MINUTE)
         self._legacy_token_tracking = periodic("legacy token tracking", self._legacy_tokens.sync, MINUTE)
         self._policy_status: PolicyStatus | None = None
@@ -132,23 +132,23 @@ class Upkeep:
         Follower(self._store("", "services"), self._service_changed).begin()
         Follower(self._store("networking.k8s.io", "ipaddresses"), self._address_changed).begin()
         await self.repair_ports()
-        await self._addresses.run()
+        await self.addresses.run()
         self._start(self._address_repair)
-        self._start(periodic("service address and port repair", self._restore_all, REPAIR_INTERVAL))
+        self._start(periodic("service address and port repair", self.restore_all, REPAIR_INTERVAL))
 
-    async def _restore_all(self) -> None:
+    async def restore_all(self) -> None:
         await self.repair_ports()
-        self._addresses.everything_changed()
+        self.addresses.everything_changed()
         self._address_repair.wake()
 
     def _service_changed(self, namespace: str, name: str, entry: object) -> None:
         if entry is not None:
-            self._addresses.service_changed(namespace, name)
+            self.addresses.service_changed(namespace, name)
             self._address_repair.wake()
 
     def _address_changed(self, namespace: str, name: str, entry: object) -> None:
         if entry is not None:
-            self._addresses.address_changed(name)
+            self.addresses.address_changed(name)
             self._address_repair.wake()
 
     # The server's identity

@@ -191,9 +191,9 @@ class StructKind(Kind[T]):
         return value[len(self.prefix) :]
 
     def decode(self, body: bytes) -> T:
-        return self._decode(b"{" + body)
+        return self.decode_struct(b"{" + body)
 
-    def _decode(self, data: bytes) -> T:
+    def decode_struct(self, data: bytes) -> T:
         try:
             return self._decode_own(data)
         except msgspec.ValidationError:

@@ -137,13 +137,13 @@ class Heartbeats:
                 late = int((simulated_time.time() - started_at) / every * len(nodes))
                 until = min(max(done + at_once, late), len(nodes))
                 await upkeep.sleep(started_at + every * until / len(nodes) - simulated_time.time())
-                await asyncio.gather(*map(self._beat, nodes[done:until]))
+                await asyncio.gather(*map(self.beat, nodes[done:until]))
                 done = until
             if not nodes:
                 await upkeep.sleep(every)
             started_at = max(started_at + every, simulated_time.time() - every)
 
-    async def _beat(self, node: SimulatedNode) -> None:
+    async def beat(self, node: SimulatedNode) -> None:
         if node.unreachable or not self._has(node):
             return
         now = simulated_time.time

@@ -96,15 +96,15 @@ class Kubelets(NodeHooks):
         self._node_objects = informers.for_resource(NODES)
         self._persistent = informers.for_resource(PERSISTENT_VOLUMES)
         self._events = events
-        self._nodes = nodes
-        self._volumes = NodeVolumes(client, informers, self._nodes)
+        self.nodes: Final = nodes
+        self._volumes = NodeVolumes(client, informers, self.nodes)
         self._needs = Needs(Sources(client))
         self._servers = servers
         self._stages = stages
-        self._heartbeats = Heartbeats(
+        self.heartbeats: Final = Heartbeats(
             client.with_own_limit(), self._node_objects, nodes, reports=lambda: not self._stages_rule_nodes
         )
-        self._adoption = Adoption(nodes, servers, self._heartbeats, self._node_objects, self)
+        self._adoption = Adoption(nodes, servers, self.heartbeats, self._node_objects, self)
         devices = devices or DeviceSets()
         self._preparation = Preparation(client, informers, devices)
         self._publisher = SlicePublisher(client, informers, devices, nodes.__contains__) if devices.drivers else None
@@ -127,9 +127,9 @@ class Kubelets(NodeHooks):
 
     async def start(self) -> None:
         """Register the nodes, then start syncing their pods. Raises StatusError, Unreachable."""
-        for node in self._nodes.values():
+        for node in self.nodes.values():
             self._servers.add(node)
-        await self._heartbeats.register_all()
+        await self.heartbeats.register_all()
         self._servers.start(self._client, self._pods)
         containers = self._servers.containers
         containers.resync = self._queue.add
@@ -154,7 +154,7 @@ class Kubelets(NodeHooks):
         if self._publisher is not None:
             await self._publisher.start()
         self._tasks = [
-            asyncio.create_task(self._heartbeats.run(), name="heartbeats of nodes"),
+            asyncio.create_task(self.heartbeats.run(), name="heartbeats of nodes"),
             asyncio.create_task(self._resume_returned_nodes(), name="nodes that return"),
             asyncio.create_task(self._evict_under_pressure(), name="nodes under pressure"),
         ]
@@ -215,7 +215,7 @@ class Kubelets(NodeHooks):
             self._servers.containers.contents.forget_volume(old)
 
     def _unknown_programs_of(self, pod: Pod) -> Unknown | None:
-        node = self._nodes.get(pod.spec.node_name)
+        node = self.nodes.get(pod.spec.node_name)
         return None if node is None else node.template.unknown_programs
 
     def adopted(self, node: SimulatedNode, obj: Node) -> None:
@@ -244,7 +244,7 @@ class Kubelets(NodeHooks):
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         """Apply the annotations of a Node object to the simulated node."""
-        node = None if new is None else self._nodes.get(new.metadata.name)
+        node = None if new is None else self.nodes.get(new.metadata.name)
         if node is None or new is None:
             return
         said, before = new.metadata.annotations, node.unreachable
@@ -267,7 +267,7 @@ class Kubelets(NodeHooks):
         while True:
             await self._disturbed.wait()
             self._disturbed.clear()
-            async for name in time_sliced(tuple(self._nodes)):
+            async for name in time_sliced(tuple(self.nodes)):
                 if (known := self._node_objects.get("", name)) is not None:
                     self._node_changed(known, known)
             async for key in time_sliced(self._late.release()):
@@ -277,7 +277,7 @@ class Kubelets(NodeHooks):
         """Send a report for each node that has become reachable, and sync its pods."""
         while True:
             node = await self._returned.get()
-            await self._heartbeats.send(node, reports=True)
+            await self.heartbeats.send(node, reports=True)
             if self._stages is not None:
                 self._stages.resume_node(node)
             for pod in self._pods.indexed(BY_NODE, node.name):
@@ -289,10 +289,10 @@ class Kubelets(NodeHooks):
         if new is None and old is not None:
             self._servers.containers.forget(old, gone=True)
             self._needs.forget(old)
-            if self._nodes.get(old.spec.node_name) is None:
+            if self.nodes.get(old.spec.node_name) is None:
                 self._expected.pop(key_of(old), None)
         pod = new or old
-        if pod is not None and (node := self._nodes.get(pod.spec.node_name)) is not None:
+        if pod is not None and (node := self.nodes.get(pod.spec.node_name)) is not None:
             if new is None or is_terminal(new):
                 node.allocated.remove(key_of(pod))
                 self._servers.end_connections(pod.metadata.uid)
@@ -326,7 +326,7 @@ class Kubelets(NodeHooks):
 
     async def _sync(self, key: Key) -> None:
         pod = self._pods.get(*key)
-        node = None if pod is None else self._nodes.get(pod.spec.node_name)
+        node = None if pod is None else self.nodes.get(pod.spec.node_name)
         known = self._nodes_of_pods.get(key)
         if known is not None and known is not node:
             known.release(key)
@@ -426,7 +426,7 @@ class Kubelets(NodeHooks):
         while True:
             await self._pressed.wait()
             self._pressed.clear()
-            for node in tuple(self._nodes.values()):
+            for node in tuple(self.nodes.values()):
                 if not node.pressure or node.unreachable:
                     continue
                 self._pressed.set()
@@ -479,7 +479,7 @@ class Kubelets(NodeHooks):
         loop.call_soon_threadsafe(self._record_full_volume, pod, volume)
 
     def _record_full_volume(self, pod: Pod, volume: str) -> None:
-        node = self._nodes.get(pod.spec.node_name)
+        node = self.nodes.get(pod.spec.node_name)
         if node is not None:
             text = f'Volume "{volume}" is full: simulated volumes hold {MOST_IN_VOLUME} bytes of files'
             self._record_events(node, pod, [PodEvent("Warning", "VolumeFull", text)])
@@ -529,7 +529,7 @@ class Kubelets(NodeHooks):
         """Record once per pod that it refused a request as a webhook or aggregated API server, and the way to allow
         them.
         """
-        node = self._nodes.get(pod.spec.node_name)
+        node = self.nodes.get(pod.spec.node_name)
         if node is not None and self._servers.containers.is_first_refusal(pod):
             self._record_events(
                 node,

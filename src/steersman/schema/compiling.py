@@ -128,7 +128,7 @@ class UnsupportedSchemaError(ValueError):
     """The error of a schema that no structural schema can express, with upstream's message (NewStructural)."""
 
 
-class _Use(weakref.ref[Node]):
+class Use(weakref.ref[Node]):
     """A weak reference to a node in use; `key` is the hash of the node's features."""
 
     __slots__ = ("key",)
@@ -136,7 +136,7 @@ class _Use(weakref.ref[Node]):
     key: int
 
 
-_in_use: dict[int, _Use] = {}
+in_use: dict[int, Use] = {}
 """Nodes in use by their keys. Of two nodes with the same hash only one can be found."""
 
 
@@ -172,11 +172,11 @@ class Compiler:
             return known
         said = _leaf_members(plain)
         if said is None:
-            found = self._compiled(plain)
+            found = self.compiled(plain)
         elif (known := self._leaves.get(said)) is not None:
             found = known
         else:
-            found = self._leaves[said] = self._compiled(plain)
+            found = self._leaves[said] = self.compiled(plain)
         if not self._of_defaults and self._validates_defaults_alike(plain):
             self._alike[id(plain)] = found
         return found
@@ -196,7 +196,7 @@ class Compiler:
             return False
         return all(id(each) in alike for each in _schemas_in(plain))
 
-    def _compiled(self, plain: Mapping[str, Any]) -> Node:
+    def compiled(self, plain: Mapping[str, Any]) -> Node:
         refuse_unsupported(plain)
         checks = self._checks(plain)
         if plain.get("x-kubernetes-preserve-unknown-fields") is False:
@@ -374,15 +374,15 @@ def _shared(node: Node) -> Node:
     """Return an equal node in use if there is one, otherwise this node."""
     features = node.features()
     key = hash(features)
-    use = _in_use.get(key)
+    use = in_use.get(key)
     found = None if use is None else use()
     if found is not None:
         return found if found.features() == features else node
-    use = _in_use[key] = _Use(node, _forget)
+    use = in_use[key] = Use(node, forget)
     use.key = key
     return node
 
 
-def _forget(use: _Use) -> None:
-    if _in_use.get(use.key) is use:
-        del _in_use[use.key]
+def forget(use: Use) -> None:
+    if in_use.get(use.key) is use:
+        del in_use[use.key]

@@ -86,11 +86,22 @@ class Result:
         return [each for each in self.tried if each.verdict is Verdict.FAILED]
 
     @property
-    def is_without_verdict(self) -> bool:
-        """True if the result says nothing about the operator, so that nothing found is no success."""
-        if self.broken or self.interruption or not self.tried:
-            return True
-        return self.is_of_plans and all(each.verdict is Verdict.MISSED for each in self.tried)
+    def reason_without_verdict(self) -> str:
+        """Reason why the result says nothing about the operator, so that nothing found is no success; "" if it says
+        something.
+        """
+        if self.broken:
+            return f"without any fault: {self.broken}"
+        if self.interruption:
+            return self.interruption
+        if self.tried:
+            is_missed = self.is_of_plans and all(each.verdict is Verdict.MISSED for each in self.tried)
+            return "the given plans were not reached: the operator sends other requests" if is_missed else ""
+        if self.total:
+            return "the time was up before the first fault, see --time"
+        if not self.clients:
+            return "no requests were seen: does the command use KUBECONFIG, or the programs in KUBEBUILDER_ASSETS?"
+        return f"no point for these faults; the requests came from {', '.join(self.clients)}"
 
     @property
     def groups(self) -> list[list[Tried]]:

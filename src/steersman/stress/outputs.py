@@ -33,25 +33,8 @@ def text_lines(result: Result, files: dict[int, Path]) -> Iterator[str]:
     for number, group in enumerate(result.groups):
         yield from _finding_lines(number, group, files.get(number))
     yield from _summary_lines(result)
-    if reason := reason_without_verdict(result):
+    if reason := result.reason_without_verdict:
         yield f"no verdict: {reason}"
-
-
-def reason_without_verdict(result: Result) -> str:
-    """Return why nothing found is no success; "" if it is one, or if something was found."""
-    if not result.is_without_verdict:
-        return ""
-    if result.broken:
-        return f"without any fault: {result.broken}"
-    if result.interruption:
-        return result.interruption
-    if result.tried:
-        return "the given plans were not reached: the operator sends other requests"
-    if result.total:
-        return "the time was up before the first fault, see --time"
-    if not result.clients:
-        return "no requests were seen: does the command use KUBECONFIG, or the programs in KUBEBUILDER_ASSETS?"
-    return f"no point for these faults; the requests came from {', '.join(result.clients)}"
 
 
 def _finding_lines(number: int, group: list[Tried], file: Path | None) -> Iterator[str]:
@@ -117,7 +100,7 @@ def as_json(result: Result) -> bytes:
     """Return the result as JSON."""
     plain = {
         "broken": result.broken,
-        "withoutVerdict": reason_without_verdict(result),
+        "withoutVerdict": result.reason_without_verdict,
         "seconds": round(result.seconds, 1),
         "baselines": len(result.baselines),
         "clients": result.clients,
@@ -148,7 +131,7 @@ def _plain(tried: Tried) -> dict[str, Any]:
 def as_junit(result: Result) -> bytes:
     """Return the result as JUnit XML: a test case for each plan, and one for the runs without faults."""
     cases = len(result.tried) + 1
-    reason = reason_without_verdict(result)
+    reason = result.reason_without_verdict
     failures = len(result.findings) + bool(reason)
     root = ElementTree.Element("testsuites", name="steersman stress", tests=str(cases), failures=str(failures))
     suite = ElementTree.SubElement(root, "testsuite", name="steersman stress", tests=str(cases), failures=str(failures))

@@ -13,7 +13,7 @@ import time
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from steersman.testing.blocking_client import BlockingClient
 
@@ -59,7 +59,7 @@ class ServerProcess:
         self.kubeconfig = self.ca = Path()
         self._process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> ServerProcess:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -166,7 +166,9 @@ class WorkerThreads:
     objects are alive. Work that belongs to no user precedes everything else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience: float = _LONG, interpreter: Interpreter | None = None) -> None:
+        """Create the threads. A step that has not given way for `patience` seconds runs beside another one."""
+        self._patience = patience
         self._threads = ThreadPoolExecutor(_AT_ONCE + _PAUSED + _MOST_GIVEN_UP, thread_name_prefix="worker")
         self._lock = Lock()
         self.numbers = count()
@@ -183,7 +185,7 @@ class WorkerThreads:
         self._paused: set[_Step] = set()
         self._checked_by: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
-        self._interpreter = _Interpreter()
+        self._interpreter = interpreter or Interpreter()
 
     async def run(self, name: str, number: int, work: Callable[[], R]) -> R:
         """Run `work` in a worker thread for the user `name`, as a step of the request `number`.
@@ -281,14 +283,14 @@ class WorkerThreads:
         return None
 
     def _next(self) -> _Step | None:
-        """Start the next step if no step runs, or only steps that have not given way for `_LONG` seconds.
+        """Start the next step if no step runs, or only steps that have not given way for `patience` seconds.
 
         Resumes a paused step and returns None. Returns a step that was not begun before, for a thread to run.
         """
         awaited = [step for step in self._running if not step.given_up]
         if len(awaited) >= _AT_ONCE or len(self._running) >= _AT_ONCE + _MOST_GIVEN_UP:
             return None
-        if any(monotonic() < step.began + _LONG for step in awaited):
+        if any(monotonic() < step.began + self._patience for step in awaited):
             return None
         user = self._first()
         if user is None:
@@ -337,7 +339,7 @@ class WorkerThreads:
         """Schedule a check that starts waiting steps beside a step that takes long."""
         if self._checked_by is not loop:
             self._checked_by = loop
-            loop.call_later(_LONG, self._check)
+            loop.call_later(self._patience, self._check)
 
     def _check(self) -> None:
         with self._lock:
@@ -448,15 +450,30 @@ class _SwitchInterval:
 _switch_interval: Final = _SwitchInterval()
 
 
-class _Interpreter:
+class Interpreter:
     """Garbage collection while the threads of one server work, and release of memory once they rest.
 
     A collection walks all objects created since the last one that are still alive, with the interpreter lock held. So
     until the threads have rested, garbage is collected only at moments when that is cheap. Worker threads create no
     reference cycles, and so no garbage that needs a collection.
+
+    Threads have rested when no step has run for `rest` seconds. While they do not rest, a cheap moment is looked for
+    every `look_every` seconds: the youngest generation has less than `few` objects. After `at_last` seconds, garbage is
+    collected whatever the number of objects.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        rest: float = _REST,
+        look_every: float = _LOOK_EVERY,
+        few: int = _FEW,
+        at_last: float = _COLLECTION_AT_LAST,
+    ) -> None:
+        self.rest = rest
+        self.look_every = look_every
+        self.few = few
+        self.at_last = at_last
         self._lock = Lock()
         self._working = 0
         self._holds_collection = False
@@ -485,25 +502,25 @@ class _Interpreter:
     def collect(self) -> None:
         """Collect the garbage of other threads, if few objects of the worker threads are alive at this moment."""
         now = monotonic()
-        if not self._holds_collection or now < self._looked + _LOOK_EVERY:
+        if not self._holds_collection or now < self._looked + self.look_every:
             return
         self._looked = now
-        if now > self._collected + _COLLECTION_AT_LAST or _are_few_young():
+        if now > self._collected + self.at_last or _are_fewer_young(self.few):
             self._collected = now
             gc.collect(0)
 
     def _schedule_rest(self) -> None:
         # Not a timer of the event loop, which may end earlier: the process must get its collector back.
         if self._holds_collection and self._resting is None:
-            self._resting = Timer(_REST, self._on_rest)
+            self._resting = Timer(self.rest, self._on_rest)
             self._resting.daemon = True
             self._resting.start()
 
     def _on_rest(self) -> None:
-        """Enable garbage collection again if no step has run for `_REST` seconds, and give memory back."""
+        """Enable garbage collection again if no step has run for `rest` seconds, and give memory back."""
         with self._lock:
             self._resting = None
-            if self._working or monotonic() < self._ended + _REST:
+            if self._working or monotonic() < self._ended + self.rest:
                 self._schedule_rest()
                 return
             self._enable_collection()
@@ -524,9 +541,9 @@ class _Interpreter:
                 self._resting.cancel()
 
 
-def _are_few_young() -> bool:
-    """Return True if the youngest generation has few objects.
+def _are_fewer_young(few: int) -> bool:
+    """Return True if the youngest generation has less than `few` objects.
 
     `gc.get_count` alone is too low where objects of older generations have been freed.
     """
-    return gc.get_count()[0] < _FEW and len(gc.get_objects(0)) < _FEW
+    return gc.get_count()[0] < few and len(gc.get_objects(0)) < few

@@ -10,7 +10,7 @@ from steersman.admission_plugins.pod_security.checks import CHECKS, Violation, d
 from steersman.admission_plugins.pod_security.levels import BASELINE, LATEST, PRIVILEGED, RESTRICTED, LevelVersion
 from tests.admission_plugins.pods_and_namespaces import CONTAINER, make_pod
 
-FINE = {
+FINE: dict[str, Any] = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
     "containers": [
         CONTAINER | {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
@@ -18,8 +18,10 @@ FINE = {
 }
 
 
-def violation_texts(level: str, spec: dict[str, Any], minor: int = LATEST, **annotations: str) -> str:
-    pod = make_pod(spec, annotations={key.replace("__", "/"): value for key, value in annotations.items()})
+def violation_texts(
+    level: str, spec: dict[str, Any], minor: int = LATEST, annotations: dict[str, str] | None = None
+) -> str:
+    pod = make_pod(spec, annotations=annotations or {})
     return details(violations(LevelVersion(level, minor), pod.metadata, pod.spec))
 
 
@@ -119,19 +121,19 @@ def test_what_is_fine_is_fine_in_every_version() -> None:
     assert [minor for minor in (*range(60), LATEST) if violation_texts(RESTRICTED, FINE, minor)] == []
 
 
-APP_ARMOR = "container.apparmor.security.beta.kubernetes.io__c"
-SECCOMP = "seccomp.security.alpha.kubernetes.io__pod"
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/c"
+SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
 
 
 def test_annotations_of_old() -> None:
-    assert violation_texts(BASELINE, {}, **{APP_ARMOR: "unconfined"}) == (
+    assert violation_texts(BASELINE, {}, annotations={APP_ARMOR: "unconfined"}) == (
         "forbidden AppArmor profile (annotation must not set AppArmor profile type to "
         '"container.apparmor.security.beta.kubernetes.io/c="unconfined"")'
     )
-    assert violation_texts(BASELINE, {}, 18, **{SECCOMP: "unconfined"}) == (
+    assert violation_texts(BASELINE, {}, 18, annotations={SECCOMP: "unconfined"}) == (
         'seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined")'
     )
-    assert violation_texts(BASELINE, {}, 19, **{SECCOMP: "unconfined"}) == ""
+    assert violation_texts(BASELINE, {}, 19, annotations={SECCOMP: "unconfined"}) == ""
 
 
 USER_NAMESPACE = {"hostUsers": False}

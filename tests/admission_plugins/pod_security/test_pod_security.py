@@ -35,10 +35,10 @@ def namespace_state(**modes: str) -> NamespaceState:
     return NamespaceState("Active", labels(**modes))
 
 
-async def iterate_pods(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:
+async def iterate_pods(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, bool]]:
     """Yield pods as the server passes them to the plugin, marked as small."""
     for pod in pods:
-        yield pod, None
+        yield pod, False
 
 
 def metrics() -> PodSecurityMetrics:
@@ -185,10 +185,10 @@ async def test_a_stricter_label_tells_of_the_pods_that_are_there() -> None:
     ],
 )
 async def test_a_label_that_is_no_stricter_looks_at_no_pods(before: dict[str, Any], after: dict[str, Any]) -> None:
-    def none(namespace: str) -> tuple[int, AsyncIterator[tuple[Pod, None]]]:
+    def none(namespace: str) -> tuple[int, AsyncIterator[tuple[Pod, bool]]]:
         raise AssertionError("not asked for")
 
-    security = PodSecurity({}.get, none, metrics())
+    security = PodSecurity(lambda name: None, none, metrics())
     assert await warnings_of_update(security, make_namespace(**before), make_namespace(**after)) == []
 
 
@@ -207,7 +207,7 @@ async def test_one_pod_of_each_controller_comes_first_and_the_rest_if_there_is_r
 async def test_over_the_wire_warnings_and_refusals(api: Client, namespace: str) -> None:
     target = f"/api/v1/namespaces/{namespace}"
     await api.post(f"{target}/serviceaccounts", {"metadata": {"name": "default"}})
-    pod = {"metadata": {"name": "host"}, "spec": {"containers": [CONTAINER], **HOST}}
+    pod: dict[str, Any] = {"metadata": {"name": "host"}, "spec": {"containers": [CONTAINER], **HOST}}
     assert (await api.post(f"{target}/pods", pod)).status == 201
     patch = {"metadata": {"labels": labels(enforce="baseline")}}
     answer = await api.request("PATCH", target, patch, content_type="application/merge-patch+json")

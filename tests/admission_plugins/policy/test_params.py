@@ -129,13 +129,13 @@ async def test_parameters_are_kept_as_far_as_their_bytes_go(
 ) -> None:
     """The two parameters have some 250 bytes of JSON each. The last one is always cached."""
     decoded: list[bytes] = []
-    make = params._decode
+    make = params.decode_object
 
     def counted(served: Any, body: bytes) -> Any:
         decoded.append(body)
         return make(served, body)
 
-    monkeypatch.setattr(params, "_decode", counted)
+    monkeypatch.setattr(params, "decode_object", counted)
     for name in ("one", "two"):
         await create(own_client, name, {"most": "2"}, labels={"limit": "yes"})
     await enforce(

@@ -16,6 +16,7 @@ from steersman.cel.regular import compile_pattern
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.testing import Client, Environment
+from steersman.webhooks.client_config import endpoint_of
 from steersman.webhooks.kubeconfig import Endpoint
 from tests.admission_plugins.policy.policies import enforce, validating
 from tests.admission_plugins.webhook.admission_hook import (
@@ -28,6 +29,7 @@ from tests.admission_plugins.webhook.admission_hook import (
     deny,
 )
 from tests.https_hook import http_response
+from tests.noted import noted
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 CONFIGURATION = f"{CONFIGURATIONS.format(VALIDATING)}/hooks"
@@ -179,8 +181,8 @@ async def test_what_several_ask_the_authorizer_about_one_request_is_asked_once(
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    ask = expressions._question
-    monkeypatch.setattr(expressions, "_question", lambda check, user: asked.append(check) or ask(check, user))
+    ask = expressions.question_of
+    monkeypatch.setattr(expressions, "question_of", noted(ask, lambda check, user: asked.append(check)))
     expression = "authorizer.group('').resource('pods').namespace('default').check('break').allowed()"
     conditions = [{"name": "may-break", "expression": expression}]
     webhook = hook.webhook("/w", "configmaps", matchConditions=conditions)
@@ -271,7 +273,7 @@ async def test_nothing_is_left_of_webhooks_when_the_server_ends(hook: AdmissionH
 async def test_at_most_so_many_are_asked_at_a_time(
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "_MAX_CONCURRENT", 2)
+    monkeypatch.setattr(plugin, "MAX_CONCURRENT", 2)
     await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
     hook.held = asyncio.Event()
     writing = asyncio.ensure_future(client.post(CONFIG_MAPS, config_map("x")))
@@ -305,7 +307,7 @@ async def test_webhooks_of_one_authority_share_their_tls_and_only_so_many_are_ke
     client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Endpoint] = []
-    original = clients.endpoint_of
+    original = endpoint_of
 
     def noted(*args: Any) -> Endpoint:
         endpoint = original(*args)
@@ -313,7 +315,7 @@ async def test_webhooks_of_one_authority_share_their_tls_and_only_so_many_are_ke
         return endpoint
 
     monkeypatch.setattr(clients, "endpoint_of", noted)
-    monkeypatch.setattr(clients, "_MAX_CLIENTS", 3)
+    monkeypatch.setattr(clients, "MAX_CLIENTS", 3)
     await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
     for name in "xy":
         assert (await client.post(CONFIG_MAPS, config_map(name))).status == 201

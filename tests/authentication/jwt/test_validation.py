@@ -200,8 +200,9 @@ def document(text: str, version: str = "v1") -> bytes:
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_a_file_is_read_in_any_version(version: str) -> None:
     configuration = read_configuration(document("jwt:\n- issuer: {url: https://a.com, discoveryURL: null}\n", version))
-    assert configuration.jwt[0].issuer.url == "https://a.com"
-    assert configuration.jwt[0].issuer.discovery_url is None
+    (found,) = configuration.jwt or []
+    assert found.issuer.url == "https://a.com"
+    assert found.issuer.discovery_url is None
     assert configuration.anonymous is None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,29 +42,50 @@ REFERENCES = st.tuples(st.sampled_from((SECRET, CONFIG_MAP, CLAIM)), st.sampled_
 PLACES = st.tuples(st.sampled_from(NAMESPACES), st.sampled_from(NAMES))
 PODS = st.builds(PodReferences, st.sampled_from(("", *NODES)), st.lists(REFERENCES, unique=True, max_size=4).map(tuple))
 VOLUMES = st.builds(VolumeReferences, st.none() | PLACES, st.lists(PLACES, unique=True, max_size=3).map(tuple))
+
+
+class PodChange(NamedTuple):
+    """The new references of a pod."""
+
+    key: tuple[str, str]
+    references: PodReferences | None
+
+
+class VolumeChange(NamedTuple):
+    """The new references of a volume."""
+
+    key: str
+    references: VolumeReferences | None
+
+
+Change = PodChange | VolumeChange
 CHANGES = st.lists(
-    st.one_of(
-        st.tuples(st.just("pod"), PLACES, st.none() | PODS),
-        st.tuples(st.just("volume"), st.sampled_from(NAMES), st.none() | VOLUMES),
-    ),
+    st.builds(PodChange, PLACES, st.none() | PODS)
+    | st.builds(VolumeChange, st.sampled_from(NAMES), st.none() | VOLUMES),
     max_size=30,
 )
 
 
+def put(graph: Graph, change: Change) -> None:
+    if isinstance(change, PodChange):
+        graph.put_pod(*change.key, change.references)
+    else:
+        graph.put_volume(*change)
+
+
 @given(CHANGES)
-def test_every_answer_is_that_of_looking_through_everything(changes: Any) -> None:
+def test_every_answer_is_that_of_looking_through_everything(changes: list[Change]) -> None:
     graph, naive = Graph(), Naive()
-    for what, key, value in changes:
-        if what == "pod":
-            graph.put_pod(*key, value)
-            naive.pods.pop(key, None)
-            if value is not None and value.node:
-                naive.pods[key] = value
+    for change in changes:
+        put(graph, change)
+        if isinstance(change, PodChange):
+            naive.pods.pop(change.key, None)
+            if change.references is not None and change.references.node:
+                naive.pods[change.key] = change.references
         else:
-            graph.put_volume(key, value)
-            naive.volumes.pop(key, None)
-            if value is not None:
-                naive.volumes[key] = value
+            naive.volumes.pop(change.key, None)
+            if change.references is not None:
+                naive.volumes[change.key] = change.references
     for node in NODES:
         for name in NAMES:
             assert graph.uses_volume(node, name) == naive.uses_volume(node, name)
@@ -75,13 +96,10 @@ def test_every_answer_is_that_of_looking_through_everything(changes: Any) -> Non
 
 
 @given(CHANGES)
-def test_nothing_is_left_of_what_has_gone(changes: Any) -> None:
+def test_nothing_is_left_of_what_has_gone(changes: list[Change]) -> None:
     graph = Graph()
-    for what, key, value in changes:
-        if what == "pod":
-            graph.put_pod(*key, value)
-        else:
-            graph.put_volume(key, value)
+    for change in changes:
+        put(graph, change)
     for namespace in NAMESPACES:
         for name in NAMES:
             graph.put_pod(namespace, name, None)

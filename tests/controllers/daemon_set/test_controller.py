@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from steersman.api.apps.v1 import (
@@ -14,8 +15,7 @@ from steersman.api.apps.v1 import (
 from steersman.api.core.v1 import Node
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, EVENTS, NODES, PODS
 from steersman.controllers.daemon_set.controller import DaemonSetController
 from steersman.controllers.daemon_set.nodes import target_node
 from tests.controllers.kubelet import LABELS, end_pods, live, pods_of, run_pods, template
@@ -168,7 +168,7 @@ async def test_old_revisions_go_when_the_history_is_full(run: Run) -> None:
     await live(client, lambda: is_rolled_out(client, a="i"))
     for image in ("j", "k"):
         await change_image(client, image)
-        await live(client, lambda image=image: is_rolled_out(client, a=image))
+        await live(client, partial(is_rolled_out, client, a=image))
 
     async def is_cleaned_up() -> bool:
         return [each.revision for each in await revisions(client)] == [2, 3]

@@ -33,7 +33,7 @@ def test_dependents_that_block_are_those_whose_references_say_so(
             OwnerReference(api_version="v1", kind="ConfigMap", name=owner, uid=owner, block_owner_deletion=blocks)
             for owner, blocks in references
         ]
-        graph.put(CONFIG_MAPS, ObjectMeta(uid=uid, name=uid, namespace="n", owner_references=owners))
+        graph.put(CONFIG_MAPS.metadata_only, ObjectMeta(uid=uid, name=uid, namespace="n", owner_references=owners))
         for each in filter(None, map(graph.get, _UIDS)):
             expected = {uid for uid, dependent in each.dependents.items() if _blocks_deletion(each, dependent)}
             assert each.blocking.keys() == expected
@@ -41,9 +41,9 @@ def test_dependents_that_block_are_those_whose_references_say_so(
 
 async def test_an_owner_that_has_gone_needs_no_work() -> None:
     graph = Graph(lambda _: None, lambda _: None, lambda *_: None)
-    graph.put(CONFIG_MAPS, ObjectMeta(uid="a", name="a", namespace="n"))
+    graph.put(CONFIG_MAPS.metadata_only, ObjectMeta(uid="a", name="a", namespace="n"))
     of_a = OwnerReference(api_version="v1", kind="ConfigMap", name="a", uid="a", block_owner_deletion=True)
-    graph.put(CONFIG_MAPS, ObjectMeta(uid="b", name="b", namespace="n", owner_references=[of_a]))
+    graph.put(CONFIG_MAPS.metadata_only, ObjectMeta(uid="b", name="b", namespace="n", owner_references=[of_a]))
     graph.remove("a")
     collector = object.__new__(GarbageCollector)  # without a client, so that it asks no server
     collector.graph = graph

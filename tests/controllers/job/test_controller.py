@@ -9,8 +9,7 @@ from steersman.api.batch.v1 import Job, JobSpec, JobStatus
 from steersman.api.core.v1 import Pod
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import JOBS, PODS
+from steersman.client.resources import EVENTS, JOBS, PODS
 from steersman.controllers.job.controller import JobController
 from steersman.controllers.job.state import FAILURE_COUNT, FINALIZER, INDEX
 from steersman.machinery.codec.serializer import from_plain
@@ -62,7 +61,7 @@ async def end_with_phase(client: Client, phase: str, **more: Any) -> None:
 
 
 def has_index(*indexes: int) -> Callable[[Pod], bool]:
-    return lambda pod: pod.metadata.annotations.get(INDEX) in map(str, indexes)
+    return lambda pod: pod.metadata.annotations.get(INDEX) in {str(index) for index in indexes}
 
 
 def exited_with(code: int) -> dict[str, Any]:

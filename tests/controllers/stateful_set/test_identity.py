@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from steersman.api.apps.v1 import StatefulSet, StatefulSetOrdinals, StatefulSetSpec
@@ -19,7 +21,7 @@ from steersman.controllers.stateful_set.identity import (
 from tests.controllers.kubelet import LABELS, template
 
 
-def stateful_set(**spec: object) -> StatefulSet:
+def stateful_set(**spec: Any) -> StatefulSet:
     claim = PersistentVolumeClaim(kind="PersistentVolumeClaim", metadata=ObjectMeta(name="data", labels={"x": "y"}))
     volumes = [Volume(name="data"), Volume(name="other")]
     given = StatefulSetSpec(

@@ -63,8 +63,8 @@ def test_a_server_that_ends_takes_itself_out() -> None:
 
 def test_a_slice_is_of_one_family() -> None:
     made = slice_of([subset("10.0.0.1", "fd00::1")])
-    assert (made.address_type, [each.addresses for each in made.endpoints]) == ("IPv4", [["10.0.0.1"]])
+    assert (made.address_type, [each.addresses for each in made.endpoints or ()]) == ("IPv4", [["10.0.0.1"]])
     made = slice_of([subset("fd00::1")])
-    assert (made.address_type, [each.addresses for each in made.endpoints]) == ("IPv6", [["fd00::1"]])
-    assert [each.port for each in made.ports] == [6443]
+    assert (made.address_type, [each.addresses for each in made.endpoints or ()]) == ("IPv6", [["fd00::1"]])
+    assert [each.port for each in made.ports or ()] == [6443]
     assert (slice_of([]).address_type, slice_of([]).endpoints) == ("IPv4", [])

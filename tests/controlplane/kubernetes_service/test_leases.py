@@ -45,9 +45,9 @@ async def test_that_of_a_kube_apiserver_counts_as_json_and_as_protobuf(storage: 
     assert await leases.addresses() == ["10.77.0.1", "10.77.0.2"]
 
 
-async def test_it_is_gone_when_it_is_not_renewed(storage: MemoryStorage) -> None:
+async def test_it_is_gone_when_it_is_not_renewed() -> None:
     now = 100.0
-    storage._clock = lambda: now
+    storage = MemoryStorage(compaction_interval=0, lease_interval=0, clock=lambda: now)
     leases = ServerLeases(storage)
     await leases.renew("10.77.0.1")
     now = 110.0

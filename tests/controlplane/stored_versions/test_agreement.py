@@ -127,8 +127,8 @@ class Cluster:
             for name in list(self.running):
                 await self.renew(name)
             for _, agreement in self.running.values():
-                if agreement._rewriting is not None:
-                    await agreement._rewriting
+                if agreement.rewriting is not None:
+                    await agreement.rewriting
 
     def written(self) -> list[str]:
         return [form.written for form, _ in self.running.values()]
@@ -201,7 +201,7 @@ async def test_a_record_that_cannot_be_read_is_told_without_a_traceback(
     assert record is not None
     await cluster.storage.update(STORE, b"no record", expected_revision=record.mod_revision)
     agreement.begin()
-    agreement._periodic.wake()
+    agreement.rounds.wake()
     async with asyncio.timeout(10):
         while "tried again" not in caplog.text:  # noqa: ASYNC110 - nothing tells that it was logged
             await asyncio.sleep(0)
@@ -242,8 +242,8 @@ async def test_nothing_is_forgotten_that_somebody_turns_to_meanwhile(cluster: Cl
     await cluster.renew(second)
     await cluster.write(second)
     may_go_on.set()
-    assert agreement._rewriting is not None
-    await agreement._rewriting
+    assert agreement.rewriting is not None
+    await agreement.rewriting
     assert set(await cluster.versions()) == {"v1", "v2"}
 
 

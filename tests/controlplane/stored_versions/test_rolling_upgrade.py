@@ -206,7 +206,7 @@ async def test_a_server_that_is_killed_counts_for_a_while(upgrade: Upgrade) -> N
     assert (await new.post(SCALERS, scaler("b"))).status == 201
     agreement = one.part(StoredVersions).agreement
     assert agreement is not None
-    await agreement._periodic.stop()  # it says no more that it is there
+    await agreement.rounds.stop()  # it says no more that it is there
     assert (await new.post(SCALERS, scaler("c"))).status == 201
     assert await upgrade.stored() == {"a": V1, "b": V1, "c": V1}
     await eventually(upgrade, {"a": V2, "b": V2, "c": V2})

@@ -15,8 +15,8 @@ def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., BadClient]
     """Yield a function that connects bad clients to the module's server, or to `to`."""
     clients: list[BadClient] = []
 
-    def make(to: ServerProcess | None = None, **options: bool | tuple[str, ...]) -> BadClient:
-        client = BadClient(to or request.getfixturevalue("server"), **options)
+    def make(to: ServerProcess | None = None, *, admin: bool = True, alpn: tuple[str, ...] = ()) -> BadClient:
+        client = BadClient(to or request.getfixturevalue("server"), admin=admin, alpn=alpn)
         clients.append(client)
         return client
 

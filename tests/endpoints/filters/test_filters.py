@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from steersman.endpoints import request as request_module
 from steersman.endpoints.filters.authentication import with_authentication
 from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.query import parse_query
 from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import request_info
 from steersman.machinery.identity.action import Action
@@ -22,6 +24,7 @@ from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer, Response
 from steersman.net.message import Request as HttpRequest
 from tests.endpoints.small_server import SmallServer
+from tests.noted import noted
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 
@@ -254,7 +257,7 @@ async def test_who_sends_a_request_is_found_out(small: SmallServer) -> None:
 
 
 async def test_what_proves_an_identity_is_not_passed_on(start_server: Callable[..., Awaitable[SmallServer]]) -> None:
-    seen = {}
+    seen: dict[str, Any] = {}
 
     async def handler(request: Request) -> Response:
         seen.update(request.headers)
@@ -430,7 +433,7 @@ async def test_the_headers_that_name_a_user_are_gone_through_once(
     small: SmallServer = await start_server({"/who": who})
     asked: list[str] = []
     get_all = Headers.get_all
-    monkeypatch.setattr(Headers, "get_all", lambda self, name: asked.append(name) or get_all(self, name))
+    monkeypatch.setattr(Headers, "get_all", noted(get_all, lambda self, name: asked.append(name)))
     extra = [(f"impersonate-extra-{number}", "a") for number in range(900)]
     headers = [("authorization", "Bearer alice"), ("impersonate-user", "bob"), *extra]
     response = await small.client.request("GET", "/who", headers, b"")
@@ -443,8 +446,7 @@ async def test_before_it_is_known_who_asks_a_long_query_is_not_read(
 ) -> None:
     small: SmallServer = await start_server()
     read: list[int] = []
-    parse = request_module.parse_query
-    monkeypatch.setattr(request_module, "parse_query", lambda text: read.append(len(text)) or parse(text))
+    monkeypatch.setattr(request_module, "parse_query", noted(parse_query, lambda text: read.append(len(text))))
     query = "&".join(["a%41=%42"] * 9_000) + "&fieldSelector=metadata.name=a"
     assert (await small.get(f"{NOTES}?{query}", user="nobody")).status == 401
     assert (await small.get(f"{NOTES}?{query}", user="mallory")).status == 403

@@ -275,7 +275,7 @@ async def test_an_apply_makes_what_is_not_there(applies: Applies) -> None:
     made = answer.json()
     assert made["spec"]["replicas"] == 1  # defaults, which nobody owns
     assert made["metadata"]["generation"] == 1
-    containers = {'k:{"name":"c"}': {".": {}, "f:image": {}, "f:name": {}}}
+    containers: dict[str, Any] = {'k:{"name":"c"}': {".": {}, "f:image": {}, "f:name": {}}}
     spec = {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": containers}}
     assert owned(made) == {("one", "Apply"): {"f:spec": {"f:selector": {}, "f:template": spec}}}
 
@@ -489,7 +489,7 @@ async def test_a_service_made_through_its_status_has_no_address(applies: Applies
 
 async def test_what_is_pruned_was_said_in_another_version(api: Any, applies: Applies) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
-    v1 = {
+    v1: dict[str, Any] = {
         "apiVersion": "autoscaling/v1",
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "a"},

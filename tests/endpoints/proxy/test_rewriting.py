@@ -15,6 +15,8 @@ from steersman.endpoints.proxy import rewriting
 from steersman.endpoints.proxy.location import encoded_query, escaped_path, join_preserving_trailing_slash
 from steersman.endpoints.proxy.rewriting import Rewriter
 from steersman.machinery.errors.status import StatusError
+from steersman.net.ascii import lower
+from tests.noted import noted
 
 REWRITER = Rewriter("/api/v1/nodes/n/proxy", "10.0.0.1:80", "api.example.org")
 
@@ -168,8 +170,7 @@ def test_no_call_of_the_standard_library_gets_more_than_a_window(monkeypatch: py
 )
 def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    lower = rewriting.lower
-    monkeypatch.setattr(rewriting, "lower", lambda text: asked.append(len(text)) or lower(text))
+    monkeypatch.setattr(rewriting, "lower", noted(lower, lambda text: asked.append(len(text))))
 
     class Noting:
         """A pattern that records the size of the input of each call."""
@@ -180,7 +181,8 @@ def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.Mon
         def __getattr__(self, name: str) -> Callable[[str, int, int], re.Match[str] | None]:
             def call(text: str, at: int, end: int) -> re.Match[str] | None:
                 asked.append(min(len(text), end) - at)
-                return getattr(self._pattern, name)(text, at, end)
+                match: re.Match[str] | None = getattr(self._pattern, name)(text, at, end)
+                return match
 
             return call
 

@@ -64,7 +64,7 @@ def kubeconfig(folder: Path, url: str, files: CertificateFiles) -> Path:
 async def cluster(
     server: ExtensionServer, files: CertificateFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Cluster]:
-    monkeypatch.setattr("steersman.library.aggregated.cluster._BACKOFF", Backoff(0.0))
+    monkeypatch.setattr("steersman.library.aggregated.cluster.BACKOFF", Backoff(0.0))
     found = find_cluster(kubeconfig(tmp_path, f"https://127.0.0.1:{server.port}/below/", files))
     yield found
     await found.aclose()

@@ -44,7 +44,7 @@ def test_null_is_nothing() -> None:
         Pod, {"metadata": None, **pod(containers=[None, {"name": None, "env": None}], nodeSelector={"a": None})}
     ).obj
     assert found.metadata.name == ""
-    assert [each.name for each in found.spec.containers] == ["", ""]
+    assert [each.name for each in found.spec.containers or ()] == ["", ""]
     assert found.spec.node_selector == {"a": ""}
 
 
@@ -55,6 +55,7 @@ def test_bytes_are_text_or_numbers() -> None:
 
 def test_what_is_kept_as_json_has_its_keys_sorted_and_no_needless_fractions() -> None:
     found = from_unstructured_with_validation(ControllerRevision, {"data": {"b": {"d": 1.0, "c": 1.5}, "a": "1.0"}}).obj
+    assert found.data is not None
     assert bytes(found.data) == b'{"a":"1.0","b":{"c":1.5,"d":1}}'
 
 
@@ -119,7 +120,7 @@ def test_unknown_fields_are_told_sorted_and_left_out() -> None:
         'unknown field "spec.containers[1].ports[0].x"',
         'unknown field "spec.containers[1].zzz"',
     ]
-    assert [each.name for each in found.obj.spec.containers] == ["a", "b"]
+    assert [each.name for each in found.obj.spec.containers or ()] == ["a", "b"]
 
 
 def test_a_document_too_deep_is_told() -> None:

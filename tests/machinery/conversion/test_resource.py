@@ -79,7 +79,7 @@ def test_what_an_older_version_says_survives_the_way_to_the_stored_one_and_back(
     older = next(each for each in WAYS if _names(each[0]) == (sample.api_version, body["kind"]))
     hub = older[1]
     try:
-        obj = decode_json(older[0], json.dumps(body).encode())
+        obj: Any = decode_json(older[0], json.dumps(body).encode())
     except ValueError:
         assume(False)
     obj.kind = obj.api_version = ""

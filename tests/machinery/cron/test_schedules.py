@@ -57,12 +57,12 @@ def test_the_next_time_is_later_and_on_a_minute(text: str, after: int) -> None:
 
 def test_what_a_field_repeats_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    original = schedules._range
+    original = schedules.numbers_of
 
     def noted(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
         read.append(text)
         return original(text, low, high, names)
 
-    monkeypatch.setattr(schedules, "_range", noted)
+    monkeypatch.setattr(schedules, "numbers_of", noted)
     assert following("0-59," * 5000 + ",7 0 1 1 *", "2024-01-01T00:00:00Z") == "2024-01-01T00:01:00Z"
     assert read == ["0-59", "7", "0", "1", "1", "*"]

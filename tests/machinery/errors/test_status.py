@@ -7,7 +7,7 @@ import pytest
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import Cause
-from steersman.machinery.identity.schema import GroupKind, GroupResource
+from steersman.machinery.identity.schema import NO_RESOURCE, GroupKind, GroupResource
 
 PODS = GroupResource("", "pods")
 DEPLOYMENTS = GroupResource("apps", "deployments")
@@ -49,7 +49,7 @@ DEPLOYMENT_DETAILS = {"name": "a", "group": "apps", "kind": "deployments"}
             DEPLOYMENT_DETAILS,
         ),
         (errors.forbidden(PODS, "", "no"), 403, "Forbidden", "pods is forbidden: no", {"kind": "pods"}),
-        (errors.forbidden(errors.NO_RESOURCE, "", "no"), 403, "Forbidden", "forbidden: no", {}),
+        (errors.forbidden(NO_RESOURCE, "", "no"), 403, "Forbidden", "forbidden: no", {}),
         (
             errors.conflict(DEPLOYMENTS, "a", errors.OPTIMISTIC_LOCK),
             409,

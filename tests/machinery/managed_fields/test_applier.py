@@ -95,7 +95,7 @@ def test_changing_what_others_own_is_a_conflict() -> None:
 def test_conflicts_are_told_by_manager() -> None:
     fields = CONFIG_MAPS.fields
     live = live_config_map({"a": "1", "b": "1"})
-    new = from_plain(CORE["ConfigMap"], {"metadata": {"name": "a"}, "data": {"a": "1", "b": "1", "c": "1"}})
+    new: Any = from_plain(CORE["ConfigMap"], {"metadata": {"name": "a"}, "data": {"a": "1", "b": "1", "c": "1"}})
     new.metadata.managed_fields = fields.update(new, live, "kubelet", T1)
     with pytest.raises(StatusError) as refused:
         CONFIG_MAPS.apply(new, config_map(data={"a": "2", "b": "2", "c": "2"}), "two", T2)
@@ -169,7 +169,7 @@ def test_the_first_apply_leaves_the_rest_to_whoever_was_before() -> None:
 
 def test_kubectl_takes_over_what_it_applied_on_the_clients_side() -> None:
     last = json.dumps(config_map(data={"a": "1"}))
-    live = from_plain(
+    live: Any = from_plain(
         CORE["ConfigMap"], {"metadata": {"name": "a", "annotations": {ANNOTATION: last}}, "data": {"a": "1"}}
     )
     live.metadata.managed_fields = CONFIG_MAPS.fields.create(live, "kubectl-client-side-apply", T1)
@@ -269,7 +269,7 @@ def test_who_scales_owns_the_replicas_of_the_parent() -> None:
         from_plain(APPS["Deployment"], {"metadata": {"name": "d"}, "spec": spec}), "maker", T1
     )
     scale_class = api.load("autoscaling", "v1")["Scale"]
-    old = from_plain(scale_class, {"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 1}})
+    old: Any = from_plain(scale_class, {"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 1}})
     old.metadata.managed_fields = to_scale(made, paths)
     assert shown(old.metadata.managed_fields) == {"maker": {"f:spec": {"f:replicas": {}}}}
     new = from_plain(scale_class, {"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 5}})

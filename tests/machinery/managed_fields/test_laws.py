@@ -43,7 +43,10 @@ def keyed(key: str, names: str, item: st.SearchStrategy[Config]) -> st.SearchStr
     item = st.just({}) | item
 
     def items(chosen: list[str]) -> st.SearchStrategy[list[Config]]:
-        return st.tuples(*(item.map(lambda each, name=name: {key: name, **each}) for name in chosen)).map(list)
+        def named(name: str) -> st.SearchStrategy[Config]:
+            return item.map(lambda each: {key: name, **each})
+
+        return st.tuples(*map(named, chosen)).map(list)
 
     return several(names).flatmap(items)
 
@@ -91,7 +94,7 @@ CONFIGURATIONS = st.builds(configuration, st.just({}) | METADATA, st.just({}) | 
 def applied(live: Any, config: Config, manager: str, *, force: bool = False) -> Any:
     """The object after an apply, as it would be read again."""
     found = APPLIER.apply(deep_copy(live), config, manager, TIME, force=force)
-    obj = deep_copy(live) if found.obj is None else from_unstructured_with_validation(DEPLOYMENT, found.obj).obj
+    obj: Any = deep_copy(live) if found.obj is None else from_unstructured_with_validation(DEPLOYMENT, found.obj).obj
     obj.kind = obj.api_version = ""
     obj.metadata.managed_fields = found.entries
     return obj

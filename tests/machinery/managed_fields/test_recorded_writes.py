@@ -77,7 +77,7 @@ def test_a_write_has_the_recorded_entries(case: dict[str, Any]) -> None:
         VersionConverter(api_version, versions),
         VIEWS.get((group, plural)),
     )
-    new = from_plain(cls, case["new"])
+    new: Any = from_plain(cls, case["new"])
     if case["old"] is None:
         entries = fields.create(new, case["manager"], TIME)
     else:

@@ -22,7 +22,7 @@ T1, T2 = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"
 
 
 def config_map(data: dict[str, str], entries: list[ManagedFieldsEntry] | None = None, **metadata: Any) -> Any:
-    obj = from_plain(CONFIG_MAP, {"metadata": {"name": "c", "uid": "u", **metadata}, "data": data})
+    obj: Any = from_plain(CONFIG_MAP, {"metadata": {"name": "c", "uid": "u", **metadata}, "data": data})
     obj.metadata.managed_fields = entries or []
     return obj
 
@@ -177,7 +177,7 @@ def env_of(entries: list[ManagedFieldsEntry], manager: str) -> Any:
 def test_items_that_cannot_be_told_apart_are_owned_together() -> None:
     # As kube-apiserver answered it.
     fields = FieldManager(built_in(CORE["Pod"]))
-    whole = {".": {}, "f:name": {}, "f:value": {}}
+    whole: dict[str, Any] = {".": {}, "f:name": {}, "f:value": {}}
     steps = [
         (("X", "1"), ("X", "2"), ("Y", "2")),
         (("X", "1"), ("X", "3"), ("Y", "2")),
@@ -249,7 +249,8 @@ def test_a_custom_resource_goes_by_its_own_schema() -> None:
         "free": {"q": {"r": [1]}},
         "whole": {"x": "1"},
     }
-    obj = {"apiVersion": "e.x/v1", "kind": "Foo", "metadata": {"name": "a", "labels": {"l": "1"}}, "spec": spec}
+    metadata = {"name": "a", "labels": {"l": "1"}}
+    obj = {"apiVersion": "e.x/v1", "kind": "Foo", "metadata": metadata, "spec": spec}
     fields = FieldManager(PlainKind(schema))
     entries = fields.create(obj, "q", T1)
     assert bytes(entries[0].fields_v1 or b"").decode() == (
@@ -257,7 +258,7 @@ def test_a_custom_resource_goes_by_its_own_schema() -> None:
         '"f:m":{".":{},"k:{\\"k\\":\\"a\\"}":{".":{},"f:k":{}},"k:{\\"k\\":\\"z\\"}":{".":{},"f:k":{},"f:v":{}}},'
         '"f:s":{".":{},"v:\\"a\\"":{},"v:\\"b\\"":{}},"f:whole":{}}}'
     )
-    old = {**obj, "metadata": {**obj["metadata"], "managedFields": json.loads(msgspec.json.encode(entries))}}
+    old = {**obj, "metadata": {**metadata, "managedFields": json.loads(msgspec.json.encode(entries))}}
     new = json.loads(json.dumps({**old, "spec": {**spec, "s": ["b"], "free": {"q": {"r": [2]}}}}))
     after = shown(fields.update(new, old, "r", T2))
     assert after["r"] == {"f:spec": {"f:free": {"f:q": {"f:r": {}}}}}
@@ -266,7 +267,8 @@ def test_a_custom_resource_goes_by_its_own_schema() -> None:
 
 def test_a_part_that_is_of_one_piece_now_is_owned_as_such() -> None:
     sent = [entry("old", {"f:data": {"f:a": {}}, "f:metadata": {"f:ownerReferences": {}}, "f:immutable": {"f:x": {}}})]
-    service = from_plain(CORE["Service"], {"metadata": {"name": "s", "uid": "u"}, "spec": {"selector": {"a": "b"}}})
+    spec = {"selector": {"a": "b"}}
+    service: Any = from_plain(CORE["Service"], {"metadata": {"name": "s", "uid": "u"}, "spec": spec})
     service.metadata.managed_fields = [entry("old", {"f:spec": {"f:selector": {".": {}, "f:a": {}}}})]
     fields = FieldManager(built_in(CORE["Service"]))
     assert shown(fields.update(deep_copy(service), service, "x", T1)) == {"old": {"f:spec": {"f:selector": {}}}}
@@ -295,8 +297,8 @@ def test_the_managers_in_a_template_are_a_field_like_any_other() -> None:
     kind = CORE["PodTemplate"]
     fields = FieldManager(built_in(kind))
     template = {"metadata": {"managedFields": [{"manager": "of nothing"}]}}
-    obj = from_plain(kind, {"metadata": {"managedFields": [{"manager": "me"}]}, "template": template})
-    owned = {"f:template": {"f:metadata": {"f:managedFields": {}}}}
+    obj: Any = from_plain(kind, {"metadata": {"managedFields": [{"manager": "me"}]}, "template": template})
+    owned: dict[str, Any] = {"f:template": {"f:metadata": {"f:managedFields": {}}}}
     obj.metadata.managed_fields = fields.create(obj, "maker", T1)
     assert shown(obj.metadata.managed_fields) == {"maker": owned}
     changed = deep_copy(obj)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from steersman.machinery.managed_fields import FieldManager, fields_at
 from steersman.machinery.managed_fields import tracker as tracker_module
+from steersman.machinery.managed_fields.managers import decode_managers
 from steersman.machinery.managed_fields.schema import Atom, ListType, MapType, Schema
 from tests.machinery.managed_fields.plain_kind import OBJECTS, ROOT, TEXT, PlainKind
+from tests.noted import noted
 
 Write = tuple[dict[str, Any], str, bool]
 """An object, who writes it, and whether it is sent with the entries that there were at first."""
@@ -58,9 +60,8 @@ def test_what_is_remembered_is_what_is_worked_out(writes: list[Write], subresour
 
 def test_the_same_update_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FieldManager(KIND)
-    worked_out = []
-    decode = tracker_module.decode_managers
-    monkeypatch.setattr(tracker_module, "decode_managers", lambda entries: worked_out.append(1) or decode(entries))
+    worked_out: list[object] = []
+    monkeypatch.setattr(tracker_module, "decode_managers", noted(decode_managers, worked_out.append))
     write: Write = ({"metadata": {"labels": {"a": "b"}}}, "one", False)
     other: Write = ({"metadata": {"labels": {"a": "c"}}}, "two", False)
     play(lambda: manager, [write, other, write, other, write, other])
@@ -97,9 +98,8 @@ def test_who_owns_an_object_does_not_matter(writes: list[tuple[list[str], str, s
 
 def test_objects_of_many_owners_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FieldManager(OWNED)
-    worked_out = []
-    decode = tracker_module.decode_managers
-    monkeypatch.setattr(tracker_module, "decode_managers", lambda entries: worked_out.append(1) or decode(entries))
+    worked_out: list[object] = []
+    monkeypatch.setattr(tracker_module, "decode_managers", noted(decode_managers, worked_out.append))
     for number in range(200):
         owners = [{"uid": f"uid-{number}", "name": "n"}]
         writes: list[Write] = [

@@ -270,11 +270,11 @@ def test_what_is_usual_is_what_the_rule_lets_through(text: str) -> None:
     def follows(pattern: str, longest: int) -> bool:
         return bool(re.compile(pattern, re.ASCII).fullmatch(text)) and len(text) <= longest
 
-    assert bool(formats._is_usual_label(text)) == follows(formats.LABEL_PATTERN, 63)
-    assert bool(formats._is_usual_subdomain(text)) == follows(formats.SUBDOMAIN_PATTERN, 253)
-    assert bool(formats._is_usual_name(text)) == follows(formats.QUALIFIED_NAME_PATTERN, 63)
+    assert bool(formats.is_usual_label(text)) == follows(formats.LABEL_PATTERN, 63)
+    assert bool(formats.is_usual_subdomain(text)) == follows(formats.SUBDOMAIN_PATTERN, 253)
+    assert bool(formats.is_usual_name(text)) == follows(formats.QUALIFIED_NAME_PATTERN, 63)
     is_port_name = follows("[-a-z0-9]+", 15) and "a" in text and "--" not in text and text.strip("-") == text
-    assert bool(formats._is_usual_port_name(text)) == is_port_name == (formats.is_valid_port_name(text) == [])
+    assert bool(formats.is_usual_port_name(text)) == is_port_name == (formats.is_valid_port_name(text) == [])
 
 
 @given(st.dictionaries(TEXTS, TEXTS, max_size=3))

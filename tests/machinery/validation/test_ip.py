@@ -153,8 +153,8 @@ IPV4S = st.lists(OCTETS, min_size=3, max_size=5).map(".".join)
 @given(IPV4S)
 def test_usual_addresses_are_judged_as_all_others(text: str) -> None:
     """The shortcut for usual addresses agrees with the full validation."""
-    usual = bool(ip._is_plain_ipv4(text))
-    address = ip._parse_ip_strict(text)
+    usual = bool(ip.is_plain_ipv4(text))
+    address = ip.parse_ip_strict(text)
     assert usual == (address is not None and str(address) == text)
 
 
@@ -165,4 +165,4 @@ def test_usual_networks_are_judged_as_all_others(address: str, length: str) -> N
         network = str(ipaddress.IPv4Network(text)) == text
     except ValueError:
         network = False
-    assert ip._is_plain_cidr(text) == network
+    assert ip.is_plain_cidr(text) == network

@@ -9,6 +9,7 @@ import pytest
 
 from steersman.net.client import connection_pool
 from steersman.net.client.connection_pool import ConnectionPool
+from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.upgrade import UpgradedConnection
 
 
@@ -38,6 +39,13 @@ class Dialer:
         return cast(UpgradedConnection, self.made[-1])
 
 
+async def taken_from(pool: ConnectionPool) -> UpgradedConnection:
+    """Take an HTTP/1.1 connection from the pool."""
+    connection, _ = await pool.acquire()
+    assert not isinstance(connection, Http2Connection)
+    return connection
+
+
 @pytest.fixture
 def dial() -> Dialer:
     return Dialer()
@@ -49,8 +57,7 @@ def connections(dial: Dialer) -> ConnectionPool:
 
 
 async def test_one_that_was_given_back_is_taken_again(connections: ConnectionPool, dial: Dialer) -> None:
-    first, is_old = await connections.acquire()
-    assert not is_old
+    first = await taken_from(connections)
     connections.release(first)
     assert await connections.acquire() == (first, True)
     assert (await connections.acquire())[1] is False
@@ -58,7 +65,7 @@ async def test_one_that_was_given_back_is_taken_again(connections: ConnectionPoo
 
 
 async def test_one_that_the_other_side_has_closed_is_not(connections: ConnectionPool, dial: Dialer) -> None:
-    first, _ = await connections.acquire()
+    first = await taken_from(connections)
     connections.release(first)
     dial.made[0].is_idle = False
     assert (await connections.acquire())[0] is not first
@@ -66,7 +73,7 @@ async def test_one_that_the_other_side_has_closed_is_not(connections: Connection
 
 
 async def test_not_too_many_are_kept(connections: ConnectionPool, dial: Dialer) -> None:
-    taken = [(await connections.acquire())[0] for _ in range(connection_pool.MOST_IDLE + 2)]
+    taken = [await taken_from(connections) for _ in range(connection_pool.MOST_IDLE + 2)]
     for each in taken:
         connections.release(each)
     assert [each.closed for each in dial.made] == [0] * connection_pool.MOST_IDLE + [1, 1]
@@ -76,7 +83,7 @@ async def test_those_that_nobody_uses_are_closed(
     connections: ConnectionPool, dial: Dialer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_pool, "IDLE_SECONDS", 0.0)
-    connections.release((await connections.acquire())[0])
+    connections.release(await taken_from(connections))
     async with asyncio.timeout(10):
         await dial.made[0].is_closed.wait()
 

@@ -179,7 +179,7 @@ async def test_any_status_and_bytes_behind_a_complete_answer_are_taken(ask: Ask,
 
 async def test_what_follows_an_upgrade_is_kept(ask: Ask) -> None:
     data = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfirst bytes"
-    answer = await ask(data, fields=(("Connection", "Upgrade"), ("Upgrade", "x")))
+    answer: Any = await ask(data, fields=(("Connection", "Upgrade"), ("Upgrade", "x")))
     assert answer.status == 101
     assert b"first bytes".startswith(answer.leftover)
 

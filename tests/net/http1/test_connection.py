@@ -12,7 +12,7 @@ import pytest
 
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
-from steersman.net.server import HttpServer
+from tests.net.listening import ListeningServer
 
 GET = b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -25,7 +25,7 @@ async def echo(request: Request) -> Response:
 
 
 async def test_a_get_is_answered_with_length_date_and_canonical_names(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     client.send(GET % b"/a/b?x=%20y")
@@ -37,7 +37,7 @@ async def test_a_get_is_answered_with_length_date_and_canonical_names(
 
 
 async def test_pipelined_requests_are_answered_in_order_though_the_first_is_slow(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     gate = asyncio.Event()
 
@@ -53,7 +53,7 @@ async def test_pipelined_requests_are_answered_in_order_though_the_first_is_slow
 
 
 async def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     client.send((GET % b"/") * 3000)
@@ -62,7 +62,7 @@ async def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(
 
 
 async def test_a_chunked_request_body_is_put_together(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     client.send(b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -72,7 +72,7 @@ async def test_a_chunked_request_body_is_put_together(
 
 
 async def test_expect_continue_is_answered_when_the_handler_reads(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     client.send(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
@@ -82,7 +82,7 @@ async def test_expect_continue_is_answered_when_the_handler_reads(
 
 
 async def test_a_refusal_without_reading_sends_no_continue_and_closes(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def refuse(request: Request) -> Response:
         return Response(403, [], b"no")
@@ -95,7 +95,7 @@ async def test_a_refusal_without_reading_sends_no_continue_and_closes(
 
 
 async def test_an_unknown_expectation_is_417(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     client.send(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: magic\r\n\r\n")
@@ -103,7 +103,7 @@ async def test_an_unknown_expectation_is_417(
 
 
 async def test_head_has_the_length_and_no_body(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     client.send(b"HEAD /abc HTTP/1.1\r\nHost: h\r\n\r\n" + GET % b"/next")
@@ -114,7 +114,7 @@ async def test_head_has_the_length_and_no_body(
 
 @pytest.mark.parametrize("status", [204, 304])
 async def test_bodiless_statuses_have_neither_body_nor_length(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], status: int
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]], status: int
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(status, [], b"ignored")
@@ -129,7 +129,7 @@ async def test_bodiless_statuses_have_neither_body_nor_length(
 
 
 async def test_an_async_iterator_is_sent_in_chunks(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"one"
@@ -146,7 +146,7 @@ async def test_an_async_iterator_is_sent_in_chunks(
 
 
 async def test_an_http_1_0_client_gets_no_chunks_and_a_close(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"one"
@@ -164,7 +164,7 @@ async def test_an_http_1_0_client_gets_no_chunks_and_a_close(
 
 
 async def test_an_http_1_0_client_may_keep_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     for _ in range(2):
@@ -174,7 +174,9 @@ async def test_an_http_1_0_client_may_keep_the_connection(
 
 
 async def test_a_failing_iterator_cuts_the_response_off(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Awaitable[ListeningServer]],
+    http1: Callable[..., Awaitable[Any]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"one"
@@ -191,7 +193,9 @@ async def test_a_failing_iterator_cuts_the_response_off(
 
 
 async def test_a_failing_handler_is_logged_and_answered_with_500(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Awaitable[ListeningServer]],
+    http1: Callable[..., Awaitable[Any]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def handler(request: Request) -> Response:
         raise RuntimeError("broken")
@@ -205,7 +209,9 @@ async def test_a_failing_handler_is_logged_and_answered_with_500(
 
 
 async def test_a_header_that_would_split_the_response_is_not_sent(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Awaitable[ListeningServer]],
+    http1: Callable[..., Awaitable[Any]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [("x-a", "b\r\nset-cookie: c")], b"")
@@ -232,7 +238,7 @@ async def test_a_header_that_would_split_the_response_is_not_sent(
     ],
 )
 async def test_malformed_requests_are_refused_and_the_connection_closed(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     request_bytes: bytes,
     status: int,
@@ -246,7 +252,7 @@ async def test_malformed_requests_are_refused_and_the_connection_closed(
 
 
 async def test_a_malformed_request_behind_a_good_one_lets_the_good_one_finish(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo, limits=Limits(linger=0.05)))
     client.send(GET % b"/good" + b"nonsense\r\n\r\n")
@@ -255,7 +261,7 @@ async def test_a_malformed_request_behind_a_good_one_lets_the_good_one_finish(
 
 
 async def test_an_absolute_target_gives_path_and_host(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     client.send(b"GET http://example.org/a?b HTTP/1.1\r\nHost: other\r\n\r\n")
@@ -263,7 +269,7 @@ async def test_an_absolute_target_gives_path_and_host(
 
 
 async def test_a_body_over_the_readers_limit_is_told(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         try:
@@ -281,7 +287,7 @@ async def test_a_body_over_the_readers_limit_is_told(
 
 
 async def test_a_body_that_nobody_reads_is_thrown_away_up_to_a_bound(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200)
@@ -297,7 +303,7 @@ async def test_a_body_that_nobody_reads_is_thrown_away_up_to_a_bound(
 
 
 async def test_reading_stops_while_the_handler_does_not_take_the_body(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     limit = 64 << 10
     gate = asyncio.Event()
@@ -305,7 +311,8 @@ async def test_reading_stops_while_the_handler_does_not_take_the_body(
 
     async def handler(request: Request) -> Response:
         await gate.wait()
-        sizes.append(request.body.buffered)
+        body: Any = request.body
+        sizes.append(body.buffered)
         total = 0
         async for piece in request.body:
             total += len(piece)
@@ -330,7 +337,7 @@ async def _send(client: Any, size: Any) -> None:
 
 
 async def test_a_body_cut_off_by_the_client_ends_the_handler(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
 
@@ -351,7 +358,7 @@ async def test_a_body_cut_off_by_the_client_ends_the_handler(
 
 
 async def test_a_disconnect_cancels_the_handler(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     started, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -376,7 +383,7 @@ async def test_a_disconnect_cancels_the_handler(
 
 
 async def test_a_large_body_reaches_a_slow_reader_whole(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     piece = bytes(range(256)) * 1024
 
@@ -391,7 +398,7 @@ async def test_a_large_body_reaches_a_slow_reader_whole(
 
 
 async def test_an_upgrade_hands_over_the_connection_with_bytes_already_sent(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def take_over(connection: Any) -> None:
         while data := await connection.read():
@@ -413,7 +420,7 @@ async def test_an_upgrade_hands_over_the_connection_with_bytes_already_sent(
 
 
 async def test_an_upgrade_that_is_refused_leaves_the_connection_usable(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(echo))
     ask = b"GET /%d HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
@@ -423,7 +430,7 @@ async def test_an_upgrade_that_is_refused_leaves_the_connection_usable(
 
 
 async def test_an_upgraded_connection_sees_the_clients_end(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     ended = asyncio.Event()
 
@@ -444,7 +451,7 @@ async def test_an_upgraded_connection_sees_the_clients_end(
 
 
 async def test_idle_and_half_sent_requests_are_closed_in_time(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     server = await serve(echo, limits=Limits(header_timeout=0.15, idle_timeout=0.1, linger=0.05))
     fresh, half, idle = [await http1(server) for _ in range(3)]
@@ -455,7 +462,7 @@ async def test_idle_and_half_sent_requests_are_closed_in_time(
 
 
 async def test_response_close_closes(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"last", close=True)
@@ -468,7 +475,7 @@ async def test_response_close_closes(
 
 
 async def test_the_standard_librarys_client_is_served(
-    serve: Callable[..., Awaitable[HttpServer]], authority: Any
+    serve: Callable[..., Awaitable[ListeningServer]], authority: Any
 ) -> None:
     server = await serve(echo)
 
@@ -495,7 +502,7 @@ class Held:
     def __aiter__(self) -> Any:
         return self
 
-    async def __anext__(self) -> None:
+    async def __anext__(self) -> bytes:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -504,7 +511,7 @@ class Held:
 
 @pytest.mark.parametrize("status", [600, 700, 999])
 async def test_statuses_that_nobody_knows_are_sent(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     http2: Callable[..., Awaitable[Any]],
     status: int,
@@ -523,7 +530,7 @@ async def test_statuses_that_nobody_knows_are_sent(
 
 @pytest.mark.parametrize(("status", "headers"), [(0, []), (99, []), (1000, []), (200, [("a", "b\r\nc")])])
 async def test_an_answer_that_cannot_be_sent_is_500_and_lets_go_of_its_body(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     http2: Callable[..., Awaitable[Any]],
     status: int,

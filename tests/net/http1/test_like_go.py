@@ -10,7 +10,7 @@ import pytest
 from steersman.net.http1.body import ChunkReader, MalformedChunks
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
-from steersman.net.server import HttpServer
+from tests.net.listening import ListeningServer
 
 HOST = b"Host: a\r\n"
 END = b"Connection: close\r\n\r\n"
@@ -155,7 +155,7 @@ async def tell(request: Request) -> Response:
 
 @pytest.mark.parametrize("sent", REFUSED)
 async def test_what_go_refuses_is_refused_in_its_words(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], sent: Any
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]], sent: Any
 ) -> None:
     expected = REFUSED[sent]
     status, text = (expected, expected) if isinstance(expected, str) else expected
@@ -208,7 +208,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("sent", TAKEN)
 async def test_what_go_takes_is_taken_as_it_does(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], sent: Any
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]], sent: Any
 ) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(sent)
@@ -217,7 +217,7 @@ async def test_what_go_takes_is_taken_as_it_does(
 
 
 async def test_transfer_encoding_does_not_count_in_http_1_0(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(post(TE + b"chunked\r\nContent-Length: 3\r\n", b"abc", b"HTTP/1.0"))
@@ -228,7 +228,7 @@ async def test_transfer_encoding_does_not_count_in_http_1_0(
 
 
 async def test_options_of_everything_is_answered_without_a_handler(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     http2: Callable[..., Awaitable[Any]],
 ) -> None:
@@ -245,7 +245,7 @@ async def test_options_of_everything_is_answered_without_a_handler(
 
 
 async def test_an_unknown_expectation_is_answered_with_nothing_but_417(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\nExpect: b\r\n\r\n")
@@ -254,7 +254,7 @@ async def test_an_unknown_expectation_is_answered_with_nothing_but_417(
 
 
 async def test_line_ends_behind_a_post_are_passed_over(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nb\r\n" + get(b"/c"))
@@ -278,7 +278,7 @@ async def test_line_ends_behind_a_post_are_passed_over(
     ],
 )
 async def test_a_trailer_ends_with_its_first_empty_line(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]], trailer: bytes
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]], trailer: bytes
 ) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(
@@ -301,7 +301,7 @@ def test_a_trailer_may_come_bit_by_bit(step: int) -> None:
 
 
 async def test_a_length_may_go_on_with_nothing(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(tell, limits=QUICK))
     client.send(post(b"Content-Length: 3\r\n \r\n", b"abc"))
@@ -349,7 +349,7 @@ def test_malformed_chunks_are_refused_in_gos_words(sent: Any) -> None:
 
 
 async def test_a_malformed_chunk_gets_one_answer_and_the_connection_closes(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         try:
@@ -374,7 +374,7 @@ async def ok(request: Request) -> Response:
 
 
 async def test_an_answer_to_a_body_in_chunks_says_whether_the_connection_is_kept(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -399,7 +399,7 @@ def ended_with(answer: bytes, body: bytes) -> bool:
 
 
 async def test_a_body_that_is_too_large_closes_and_says_so(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         with pytest.raises(BodyTooLarge):
@@ -413,7 +413,7 @@ async def test_a_body_that_is_too_large_closes_and_says_so(
 
 
 async def test_a_client_that_stops_in_the_middle_of_its_chunks_is_answered_nevertheless(
-    serve: Callable[..., Awaitable[HttpServer]], http1: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http1: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http1(await serve(ok, limits=QUICK))
     client.send(IN_CHUNKS + b"3\r\nabc\r\n")
@@ -421,7 +421,7 @@ async def test_a_client_that_stops_in_the_middle_of_its_chunks_is_answered_never
 
 
 async def test_a_malformed_chunk_behind_an_answer_closes_and_the_answer_says_so(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:
@@ -434,7 +434,7 @@ async def test_a_malformed_chunk_behind_an_answer_closes_and_the_answer_says_so(
 
 
 async def test_a_server_that_drains_does_not_wait_for_the_rest_of_a_body(
-    serve: Callable[..., Awaitable[HttpServer]],
+    serve: Callable[..., Awaitable[ListeningServer]],
     http1: Callable[..., Awaitable[Any]],
     eventually: Callable[[Callable[[], bool]], Awaitable[None]],
 ) -> None:

@@ -12,7 +12,7 @@ from steersman.net.http2 import frames
 from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
-from steersman.net.server import HttpServer
+from tests.net.listening import ListeningServer
 
 QUICK = Limits(linger=0.05, max_streams=10)
 
@@ -75,7 +75,7 @@ CONNECTION_FAULTS = {
 
 @pytest.mark.parametrize("name", CONNECTION_FAULTS)
 async def test_a_broken_rule_of_the_connection_ends_it(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], name: Any
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]], name: Any
 ) -> None:
     data, code = CONNECTION_FAULTS[name]
     server = await serve(ok, limits=QUICK)
@@ -86,7 +86,7 @@ async def test_a_broken_rule_of_the_connection_ends_it(
 
 
 async def test_a_wrong_preface_ends_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=QUICK), hello=False)
     client.writer.write(frames.PREFACE[:20] + b"XXXX" + frames.settings({}))
@@ -94,7 +94,7 @@ async def test_a_wrong_preface_ends_the_connection(
 
 
 async def test_a_preface_in_small_pieces_is_taken(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok), hello=False)
     for byte in frames.PREFACE + frames.settings({}):
@@ -105,7 +105,7 @@ async def test_a_preface_in_small_pieces_is_taken(
 
 
 async def test_the_first_frame_must_be_settings(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=QUICK), hello=False)
     client.writer.write(frames.PREFACE + F(frames.PING, 0, 0, bytes(8)))
@@ -131,7 +131,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 async def test_a_malformed_request_is_reset_and_the_connection_lives(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], name: Any
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]], name: Any
 ) -> None:
     client = await http2(await serve(ok))
     fields = [(":method", "GET"), (":scheme", "https"), (":path", "/"), *MALFORMED[name]]
@@ -155,7 +155,7 @@ async def test_a_malformed_request_is_reset_and_the_connection_lives(
     ],
 )
 async def test_incomplete_pseudo_fields_are_malformed(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], fields: list[Any]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]], fields: list[Any]
 ) -> None:
     client = await http2(await serve(ok))
     client.writer.write(frames.headers(1, client.encoder.encode(fields), frames.END_STREAM, 16384))
@@ -164,7 +164,7 @@ async def test_incomplete_pseudo_fields_are_malformed(
 
 @pytest.mark.parametrize(("length", "data"), [("5", b"abc"), ("2", b"abc")])
 async def test_a_body_that_is_not_as_long_as_announced_is_reset(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], length: str, data: bytes
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]], length: str, data: bytes
 ) -> None:
     client = await http2(await serve(ok))
     stream = client.request("POST", "/", ("content-length", length), end=False)
@@ -173,7 +173,7 @@ async def test_a_body_that_is_not_as_long_as_announced_is_reset(
 
 
 async def test_more_data_than_the_stream_window_is_a_flow_control_error(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(hang, limits=Limits(stream_window=20_000)))
     stream = client.request("POST", "/", end=False)
@@ -183,7 +183,7 @@ async def test_more_data_than_the_stream_window_is_a_flow_control_error(
 
 
 async def test_more_data_than_the_connection_window_ends_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     limits = Limits(stream_window=60_000, connection_window=70_000, linger=0.05)
     client = await http2(await serve(hang, limits=limits))
@@ -195,7 +195,7 @@ async def test_more_data_than_the_connection_window_ends_the_connection(
 
 
 async def test_a_stream_window_overflow_resets_the_stream(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(hang))
     stream = client.request()
@@ -204,18 +204,18 @@ async def test_a_stream_window_overflow_resets_the_stream(
 
 
 async def test_window_updates_and_resets_of_closed_streams_are_no_error(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok))
     stream = client.request()
     await client.answer(stream)
     client.writer.write(frames.window_update(stream, 100) + frames.rst_stream(stream, ErrorCode.CANCEL))
-    client.writer.write(F(0x42, 0, 0, b"unknown") + frames.settings({99: 1}))
+    client.writer.write(F(0x42, 0, 0, b"unknown") + F(frames.SETTINGS, 0, 0, b"\0\x63\0\0\0\1"))
     assert (await client.answer(client.request())).status == 200
 
 
 async def test_data_after_the_end_of_a_request_resets_the_stream(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(hang))
     stream = client.request()
@@ -224,7 +224,7 @@ async def test_data_after_the_end_of_a_request_resets_the_stream(
 
 
 async def test_a_stream_used_again_ends_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=QUICK))
     await client.answer(client.request())
@@ -234,7 +234,7 @@ async def test_a_stream_used_again_ends_the_connection(
 
 
 async def test_streams_over_the_limit_are_refused_and_served_later(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     gate = asyncio.Event()
 
@@ -252,7 +252,7 @@ async def test_streams_over_the_limit_are_refused_and_served_later(
 
 
 async def test_rapid_resets_end_the_connection_and_leave_no_handler(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     server = await serve(hang, limits=QUICK)
     client = await http2(server)
@@ -265,7 +265,7 @@ async def test_rapid_resets_end_the_connection_and_leave_no_handler(
 
 
 async def test_provoked_resets_end_the_connection_too(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(hang, limits=QUICK))
     for _ in range(3000):
@@ -285,7 +285,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("name", FLOODS)
 async def test_floods_of_frames_that_carry_nothing_end_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], name: Any
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]], name: Any
 ) -> None:
     client = await http2(await serve(hang, limits=QUICK))
     client.request("POST", "/", end=False)
@@ -294,7 +294,7 @@ async def test_floods_of_frames_that_carry_nothing_end_the_connection(
 
 
 async def test_endless_continuations_end_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=Limits(max_header_list_bytes=100_000, linger=0.05)))
     client.writer.write(F(frames.HEADERS, 0, 1, b"\x82"))
@@ -304,7 +304,7 @@ async def test_endless_continuations_end_the_connection(
 
 
 async def test_empty_continuations_end_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=QUICK))
     client.writer.write(F(frames.HEADERS, 0, 1, b"\x82") + F(frames.CONTINUATION, 0, 1) * 5000)
@@ -312,7 +312,7 @@ async def test_empty_continuations_end_the_connection(
 
 
 async def test_a_header_bomb_is_answered_with_431_and_ends_the_connection(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=Limits(max_header_list_bytes=50_000, linger=0.05)))
     block = client.block("GET", "/", ("x-bomb", "b" * 3000))
@@ -324,7 +324,7 @@ async def test_a_header_bomb_is_answered_with_431_and_ends_the_connection(
 
 
 async def test_a_head_that_is_never_completed_is_closed_in_time(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=Limits(header_timeout=0.1, linger=0.05)))
     client.writer.write(F(frames.HEADERS, 0, 1, b"\x82"))
@@ -332,7 +332,7 @@ async def test_a_head_that_is_never_completed_is_closed_in_time(
 
 
 async def test_a_connection_without_requests_is_closed_in_time(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(ok, limits=Limits(idle_timeout=0.1, linger=0.05)))
     assert (await client.answer(client.request())).status == 200

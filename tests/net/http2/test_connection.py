@@ -14,7 +14,7 @@ from steersman.net.http2 import frames
 from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
-from steersman.net.server import HttpServer
+from tests.net.listening import ListeningServer
 
 WIDE = {Setting.INITIAL_WINDOW_SIZE: 1 << 24}
 
@@ -30,7 +30,7 @@ class Pushed:
     """A body that the test writes."""
 
     def __init__(self) -> None:
-        self.writer = None
+        self.writer: Any = None
         self.opened, self.over = asyncio.Event(), asyncio.Event()
 
     def start(self, writer: Any) -> None:
@@ -43,7 +43,7 @@ class Pushed:
 
 
 async def test_a_get_over_tls_is_answered(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(echo, tls=True), tls=True)
     answer = await client.answer(client.request("GET", "/a?b=c", ("accept", "x")))
@@ -56,7 +56,7 @@ async def test_a_get_over_tls_is_answered(
 
 
 async def test_repeated_requests_are_each_seen_as_sent(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     seen = []
 
@@ -76,7 +76,7 @@ async def test_repeated_requests_are_each_seen_as_sent(
 
 
 async def test_the_same_block_means_another_request_once_the_table_has_moved(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(echo))
     blocks = []
@@ -91,7 +91,7 @@ async def test_the_same_block_means_another_request_once_the_table_has_moved(
 
 
 async def test_requests_are_served_at_the_same_time(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     both = asyncio.Barrier(2)
 
@@ -105,7 +105,7 @@ async def test_requests_are_served_at_the_same_time(
 
 
 async def test_a_body_larger_than_all_windows_arrives(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     limits = Limits(stream_window=100_000, connection_window=150_000)
     client = await http2(await serve(echo, limits=limits), settings=WIDE, window=1 << 24)
@@ -129,7 +129,7 @@ async def test_a_body_larger_than_all_windows_arrives(
 
 
 async def test_padding_counts_against_the_windows_and_is_given_back(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     limits = Limits(stream_window=70_000, connection_window=70_000)
     client = await http2(await serve(echo, limits=limits))
@@ -145,7 +145,7 @@ async def test_padding_counts_against_the_windows_and_is_given_back(
 
 
 async def test_nothing_is_sent_beyond_the_clients_windows(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], [b"x" * 1000] * 200)
@@ -173,7 +173,7 @@ async def test_nothing_is_sent_beyond_the_clients_windows(
 
 
 async def test_a_shrunken_window_goes_below_zero_and_recovers(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     body = Pushed()
 
@@ -200,7 +200,7 @@ async def test_a_shrunken_window_goes_below_zero_and_recovers(
 
 
 async def test_large_answers_take_turns(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"x" * 500_000)
@@ -216,7 +216,7 @@ async def test_large_answers_take_turns(
 
 
 async def test_larger_frames_are_sent_if_the_client_takes_them(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"x" * 60_000)
@@ -227,7 +227,7 @@ async def test_larger_frames_are_sent_if_the_client_takes_them(
 
 
 async def test_writes_of_one_turn_leave_together(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     bodies = [Pushed(), Pushed()]
     left = iter(bodies)
@@ -258,7 +258,7 @@ async def test_writes_of_one_turn_leave_together(
 
 
 async def test_a_reader_that_takes_nothing_costs_bounded_memory_and_shows_in_buffered(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     body = Pushed()
 
@@ -288,7 +288,7 @@ async def test_a_reader_that_takes_nothing_costs_bounded_memory_and_shows_in_buf
 
 
 async def test_heads_wait_too_while_the_client_does_not_read(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [], b"x" * 8000)
@@ -313,7 +313,7 @@ async def test_heads_wait_too_while_the_client_does_not_read(
 
 
 async def test_a_client_reset_cancels_the_handler_and_ends_a_pushed_body(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     started, cancelled = asyncio.Event(), asyncio.Event()
     body = Pushed()
@@ -344,9 +344,9 @@ async def test_a_client_reset_cancels_the_handler_and_ends_a_pushed_body(
 
 
 async def test_a_disconnect_cancels_handlers_iterators_and_bodies(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
-    ended = asyncio.Queue()
+    ended: asyncio.Queue[str] = asyncio.Queue()
     body = Pushed()
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -379,7 +379,7 @@ async def test_a_disconnect_cancels_handlers_iterators_and_bodies(
 
 
 async def test_expect_continue_is_answered_when_the_handler_reads(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(echo))
     stream = client.request("PUT", "/", ("expect", "100-continue"), end=False)
@@ -392,7 +392,7 @@ async def test_expect_continue_is_answered_when_the_handler_reads(
 
 
 async def test_an_answer_before_the_body_is_complete_stops_the_client(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         try:
@@ -412,7 +412,7 @@ async def test_an_answer_before_the_body_is_complete_stops_the_client(
 
 @pytest.mark.parametrize("trailers", [False, True])
 async def test_an_answer_before_the_body_needs_no_reset_if_the_rest_comes_soon(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], trailers: bool
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]], trailers: bool
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(400, [], b"refused")
@@ -430,7 +430,7 @@ async def test_an_answer_before_the_body_needs_no_reset_if_the_rest_comes_soon(
 
 
 async def test_head_and_bodiless_statuses_have_no_data(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(int(request.path[1:]), [], b"body")
@@ -445,7 +445,7 @@ async def test_head_and_bodiless_statuses_have_no_data(
 
 
 async def test_trailers_are_tolerated(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(echo))
     stream = client.request("POST", "/", end=False)
@@ -456,7 +456,9 @@ async def test_trailers_are_tolerated(
 
 
 async def test_a_failing_handler_is_500_and_a_failing_iterator_a_reset(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], caplog: pytest.LogCaptureFixture
+    serve: Callable[..., Awaitable[ListeningServer]],
+    http2: Callable[..., Awaitable[Any]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"x"
@@ -478,7 +480,7 @@ async def test_a_failing_handler_is_500_and_a_failing_iterator_a_reset(
 
 
 async def test_a_head_longer_than_a_frame_is_continued_both_ways(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, [("x-long", request.headers["x-long"])])
@@ -496,7 +498,7 @@ async def test_a_head_longer_than_a_frame_is_continued_both_ways(
 
 
 async def test_response_close_announces_the_end_and_finishes_other_streams(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     gate = asyncio.Event()
 
@@ -517,7 +519,7 @@ async def test_response_close_announces_the_end_and_finishes_other_streams(
 
 
 async def test_a_client_that_limits_the_header_table_is_told_that_it_is_unused(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     client = await http2(await serve(echo), settings={Setting.HEADER_TABLE_SIZE: 0})
     client.request()
@@ -529,7 +531,7 @@ async def test_a_client_that_limits_the_header_table_is_told_that_it_is_unused(
 
 @pytest.mark.parametrize("eager", [True, False])
 async def test_counts_are_told(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]], eager: bool
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]], eager: bool
 ) -> None:
     server = await serve(echo, eager=eager)
     client = await http2(server)
@@ -540,7 +542,7 @@ async def test_counts_are_told(
 
 
 async def test_the_h2_library_agrees(
-    serve: Callable[..., Awaitable[HttpServer]], client_context: Callable[..., ssl.SSLContext]
+    serve: Callable[..., Awaitable[ListeningServer]], client_context: Callable[..., ssl.SSLContext]
 ) -> None:
     """A whole conversation with an independent implementation, which checks every frame."""
     import h2.config
@@ -559,12 +561,14 @@ async def test_the_h2_library_agrees(
     ended, size = 0, 0
     while ended < 20:
         writer.write(peer.data_to_send())
-        for event in peer.receive_data(await asyncio.wait_for(reader.read(65536), 5)):
+        received: list[Any] = peer.receive_data(await asyncio.wait_for(reader.read(65536), 5))
+        for event in received:
             if isinstance(event, h2.events.DataReceived):
                 size += len(event.data)
                 peer.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             elif isinstance(event, h2.events.ResponseReceived):
-                assert (":status", "200") in event.headers
+                fields_of: list[Any] = list(event.headers)
+                assert (":status", "200") in fields_of
             elif isinstance(event, h2.events.StreamEnded):
                 ended += 1
     writer.close()
@@ -572,7 +576,7 @@ async def test_the_h2_library_agrees(
 
 
 async def test_bodies_that_nobody_reads_yet_leave_the_window_to_those_that_are_read(
-    serve: Callable[..., Awaitable[HttpServer]], http2: Callable[..., Awaitable[Any]]
+    serve: Callable[..., Awaitable[ListeningServer]], http2: Callable[..., Awaitable[Any]]
 ) -> None:
     one_at_a_time = asyncio.Semaphore(1)
 
@@ -586,7 +590,7 @@ async def test_bodies_that_nobody_reads_yet_leave_the_window_to_those_that_are_r
     left = dict.fromkeys(streams, 100_000)
     windows = dict.fromkeys(streams, 5_000)
     windows[0] = frames.DEFAULT_WINDOW
-    answered = set()
+    answered: set[int] = set()
     while len(answered) < len(streams):
         for stream in streams:
             while (size := min(left[stream], windows[stream], windows[0], 10_000)) > 0:

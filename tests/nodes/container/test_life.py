@@ -30,7 +30,7 @@ from steersman.nodes.context import LIVENESS, POST_START, PRE_STOP, READINESS, C
 from steersman.nodes.pod_life import sync_pod
 
 NOW = 1_800_000_000.0
-HTTP = {"http_get": HTTPGetAction(path="/", port=80)}
+HTTP = HTTPGetAction(path="/", port=80)
 
 
 class PodOnNode:
@@ -108,14 +108,14 @@ def probe(**more: Any) -> Probe:
 
 
 def test_a_probe_that_always_succeeds_needs_no_further_sync() -> None:
-    it = PodOnNode(liveness_probe=probe(**HTTP), readiness_probe=probe(**HTTP)).sync()
+    it = PodOnNode(liveness_probe=probe(http_get=HTTP), readiness_probe=probe(http_get=HTTP)).sync()
     assert it.is_ready
     assert it.next_sync is None
     assert it.context.records == {}
 
 
 def test_what_fails_its_liveness_probe_is_started_again_and_in_the_end_has_to_wait() -> None:
-    it = PodOnNode(liveness_probe=probe(**HTTP), annotations={"fails-liveness": "true"}).sync()
+    it = PodOnNode(liveness_probe=probe(http_get=HTTP), annotations={"fails-liveness": "true"}).sync()
     it.sync_until(19)
     assert it.events[4:] == [("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500")] * 2
     it.sync_until(20)
@@ -132,7 +132,7 @@ def test_what_fails_its_liveness_probe_is_started_again_and_in_the_end_has_to_wa
 
 def test_what_is_never_started_again_stays_ended() -> None:
     it = (
-        PodOnNode(restart="Never", liveness_probe=probe(**HTTP), annotations={"fails-liveness": "5s"})
+        PodOnNode(restart="Never", liveness_probe=probe(http_get=HTTP), annotations={"fails-liveness": "5s"})
         .sync()
         .sync_until(30)
     )
@@ -144,7 +144,7 @@ def test_what_is_never_started_again_stays_ended() -> None:
 
 
 def test_a_container_that_does_not_end_in_the_grace_of_its_probe_is_killed() -> None:
-    failing = probe(failure_threshold=1, termination_grace_period_seconds=5, **HTTP)
+    failing = probe(failure_threshold=1, termination_grace_period_seconds=5, http_get=HTTP)
     it = PodOnNode(liveness_probe=failing, annotations={"fails-liveness": "true", "stop-after": "1m"}).sync()
     assert it.next_sync == NOW + 5
     it.sync_until(5)
@@ -156,7 +156,7 @@ def test_a_container_that_does_not_end_in_the_grace_of_its_probe_is_killed() -> 
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (HTTP, "HTTP probe failed with statuscode: 500"),
+        ({"http_get": HTTP}, "HTTP probe failed with statuscode: 500"),
         ({"tcp_socket": TCPSocketAction(port=80)}, "dial tcp 10.128.0.2:80: connect: connection refused"),
         ({"grpc": GRPCAction(port=80)}, 'service unhealthy (responded with "NOT_SERVING")'),
     ],
@@ -180,9 +180,9 @@ def test_a_readiness_probe_respects_its_thresholds(action: dict[str, Any], messa
 
 def test_other_probes_wait_for_the_one_of_the_start() -> None:
     it = PodOnNode(
-        startup_probe=probe(**HTTP),
-        liveness_probe=probe(**HTTP),
-        readiness_probe=probe(initial_delay_seconds=3, **HTTP),
+        startup_probe=probe(http_get=HTTP),
+        liveness_probe=probe(http_get=HTTP),
+        readiness_probe=probe(initial_delay_seconds=3, http_get=HTTP),
         annotations={"fails-startup": "true", "fails-liveness": "true"},
     ).sync()
     assert it.events[4:] == [("Unhealthy", "Startup probe failed: HTTP probe failed with statuscode: 500")]
@@ -292,7 +292,9 @@ def test_a_script_ends_as_its_trap_says() -> None:
     it.delete().sync()
     assert (it.state, it.next_sync) == ("Running", NOW + 7)
     it.sync_until(7)
-    assert it.pod.status.container_statuses[0].state.terminated.exit_code == 3
+    terminated = it.pod.status.container_statuses[0].state.terminated
+    assert terminated is not None
+    assert terminated.exit_code == 3
 
 
 def test_a_grace_period_may_be_longer_than_timestamps_go() -> None:
@@ -344,7 +346,7 @@ def test_a_container_waits_from_the_moment_of_its_end() -> None:
 
 
 def test_probes_count_from_the_exact_start() -> None:
-    it = PodOnNode(readiness_probe=Probe(initial_delay_seconds=3, **HTTP))
+    it = PodOnNode(readiness_probe=Probe(initial_delay_seconds=3, http_get=HTTP))
     it.at = NOW + 0.25
     assert it.sync().next_sync == NOW + 3.25
 

@@ -180,7 +180,7 @@ async def test_keys_that_are_typed_while_a_command_sleeps_are_bounded(node: Node
 
 async def test_a_command_that_keeps_more_than_its_namespace_may_is_killed(node: Node) -> None:
     await node.pod("p")
-    share = node.cluster._servers.containers.shares.for_namespace("default")
+    share = node.cluster.servers.containers.shares.for_namespace("default")
     assert share.reserve(63 << 20)
     *_, said = await node.execute("p", "sh", "-c", "read x; echo $x", stdin=b"x" * (2 << 20))
     assert said["details"]["causes"][0]["message"] == "137"

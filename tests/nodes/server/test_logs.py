@@ -54,7 +54,7 @@ async def test_a_log_says_what_annotations_say(node: Node) -> None:
 
 def test_the_last_of_endless_lines_are_kept_and_others_run_meanwhile() -> None:
     said = "\n".join(f"line {number}" for number in range(200))
-    printed = logs._annotated(said, every=0.1, started_at=1000.0, now=1_000_000.0)
+    printed = logs.annotated(said, every=0.1, started_at=1000.0, now=1_000_000.0)
     made, in_a_row, longest = 0, 0, 0
     for each in printed:
         if isinstance(each, float):
@@ -64,14 +64,14 @@ def test_the_last_of_endless_lines_are_kept_and_others_run_meanwhile() -> None:
         else:
             made, in_a_row = made + 1, in_a_row + 1
             longest = max(longest, in_a_row)
-    assert logs._MOST_LINES <= made <= logs._MOST_LINES + 2 * 200
+    assert logs.MOST_LINES <= made <= logs.MOST_LINES + 2 * 200
     assert longest <= 64
 
 
 async def test_logs_that_are_being_answered_share_the_memory_of_their_namespace(node: Node) -> None:
     lines = "\n".join(f"{number:04} {'x' * 95}" for number in range(1000))
     await node.pod("p", annotations={f"{PREFIX}logs": lines})
-    share = node.cluster._servers.containers.shares.for_namespace("default")
+    share = node.cluster.servers.containers.shares.for_namespace("default")
     whole = 64 << 20
 
     async def is_reserved() -> bool:

@@ -104,7 +104,7 @@ async def test_a_port_can_be_served_by_a_local_address(node: Node) -> None:
     try:
         await node.pod("p", ports=(80,), annotations={"simulation.steersman.dev/serve.80": f"127.0.0.1:{port}"})
         assert await node.client.request("GET", "/api/v1/namespaces/default/pods/p:80/proxy/") == b"real"
-        node.cluster._servers._serves_local = False
+        node.cluster.servers.serves_local = False
         reported = await node.client.request("GET", "/api/v1/namespaces/default/pods/p:80/proxy/x")
         assert msgspec.json.decode(reported)["hostname"] == "p"
     finally:

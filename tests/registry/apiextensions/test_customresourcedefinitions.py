@@ -78,7 +78,7 @@ def test_the_first_delete_marks_it() -> None:
     assert STRATEGY.begin_delete(Context(), old)
     assert old.metadata.deletion_timestamp is not None
     assert old.metadata.finalizers == ["example.com/a", CLEANUP_FINALIZER]
-    (condition,) = old.status.conditions or ()
+    [condition] = list(old.status.conditions or ())
     assert (condition.type, condition.status, condition.reason) == ("Terminating", "True", "InstanceDeletionPending")
     assert not STRATEGY.begin_delete(Context(), old)
 

@@ -49,7 +49,7 @@ async def test_approval_and_status_each_write_their_own(cluster: Callable[..., A
     made = await c.update(PLURAL, made, group=GROUP, subresource="approval")
     assert made["status"]["conditions"][0]["lastUpdateTime"]
     store = c.stores[GROUP, PLURAL]
-    assert condition(c._read(store, made)) == "Approved"
+    assert condition(c.read(store, made)) == "Approved"
     made["status"]["conditions"].append({"type": "Denied", "status": "True"})
     assert await c.faults(c.update(PLURAL, made, group=GROUP, subresource="approval")) == [
         'status.conditions: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive'

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from steersman.registry.certificates.validation import _certificate_error, _request_error
+from steersman.registry.certificates.validation import certificate_error, request_error
 
 
 def request(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
@@ -36,8 +36,8 @@ GOOD = request(ec.generate_private_key(ec.SECP256R1()))
 )
 def test_a_signature_that_is_wrong(key: ec.EllipticCurvePrivateKey, error: str) -> None:
     der = request(key)
-    assert _request_error(in_pem(der)) == ""
-    assert _request_error(in_pem(der[:-1] + bytes([der[-1] ^ 1]))) == error
+    assert request_error(in_pem(der)) == ""
+    assert request_error(in_pem(der[:-1] + bytes([der[-1] ^ 1]))) == error
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_signature_that_is_wrong(key: ec.EllipticCurvePrivateKey, error: str) 
     ids=["nothing", "empty", "cut off", "goes on", "another sequence"],
 )
 def test_what_is_no_request(der: bytes, error: str) -> None:
-    assert _request_error(in_pem(der)) == error
+    assert request_error(in_pem(der)) == error
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_what_is_no_request(der: bytes, error: str) -> None:
     ids=["nothing", "text", "a request"],
 )
 def test_what_is_no_certificate(der: bytes, error: str) -> None:
-    assert _certificate_error(in_pem(der, "CERTIFICATE")) == error
+    assert certificate_error(in_pem(der, "CERTIFICATE")) == error

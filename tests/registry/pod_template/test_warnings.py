@@ -12,7 +12,7 @@ from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import Path
 from steersman.registry.core.pods.strategy import PodStrategy
 from steersman.registry.pod_template import warnings
-from steersman.registry.pod_template.path_warnings import _are_apart, _Overlaps
+from steersman.registry.pod_template.path_warnings import Overlaps, are_apart
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
 from steersman.rest.context import Context
 from tests.registry.podspecs import CONTAINER, created_pod, template
@@ -157,18 +157,18 @@ def test_nobody_is_warned_of_plain_containers(
 
 @given(st.lists(st.sampled_from(("", "a", "b", "a/b", "a/b/c", "ab")), max_size=4))
 def test_files_that_are_apart_do_not_overlap(paths: list[str]) -> None:
-    if _are_apart(paths):
-        assert _Overlaps(paths)._above == {}
+    if are_apart(paths):
+        assert Overlaps(paths).above == {}
         assert len(set(paths)) == len(paths)
 
 
 def test_nobody_is_warned_of_a_usual_projected_volume() -> None:
-    sources = [
+    sources: list[dict[str, Any]] = [
         {"serviceAccountToken": {"path": "token"}},
         {"configMap": {"name": "c", "items": [{"key": "a", "path": "ca.crt"}]}},
     ]
     volume = {"name": "v", "projected": {"sources": sources}}
-    spec = {"volumes": [volume], "serviceAccountName": "default"}
+    spec: dict[str, Any] = {"volumes": [volume], "serviceAccountName": "default"}
     assert list(PodStrategy().warnings_on_create(Context(), created_pod(**spec))) == []
     sources.append({"secret": {"name": "s", "items": [{"key": "a", "path": "token/a"}]}})
     (warning,) = PodStrategy().warnings_on_create(Context(), created_pod(**spec))

@@ -27,6 +27,7 @@ from steersman.registry.resource.resourceclaims import RESOURCE_CLAIMS
 from steersman.registry.resource.resourceclaimtemplates import RESOURCE_CLAIM_TEMPLATES
 from steersman.registry.resource.selector_verdicts import check_selectors, claim_selectors
 from steersman.rest.context import Context
+from tests.struct_class import struct_class
 
 GROUP = "resource.k8s.io"
 CLASSES = "deviceclasses"
@@ -126,9 +127,9 @@ def test_stored_expressions_may_use_what_new_ones_may_not() -> None:
 @pytest.mark.parametrize("ahead", [True, False])
 async def test_a_class_keeps_selectors_that_only_stored_ones_may_have(ahead: bool) -> None:
     """The expressions are checked before the validation of the update, as in a server, or during it."""
-    old = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("c")'))
-    new = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("c")'))
-    changed = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("d")'))
+    old = from_plain(struct_class(DEVICE_CLASSES.kind), device_class('device.attributes["a"].b.includes("c")'))
+    new = from_plain(struct_class(DEVICE_CLASSES.kind), device_class('device.attributes["a"].b.includes("c")'))
+    changed = from_plain(struct_class(DEVICE_CLASSES.kind), device_class('device.attributes["a"].b.includes("d")'))
     strategy: Any = DEVICE_CLASSES.strategy
     assert DEVICE_CLASSES.inquiry is not None
     inquiry = DEVICE_CLASSES.inquiry(SimpleNamespace())

@@ -206,10 +206,10 @@ def expected_events(
         before, now = event.previous, event.current
         was = before is not None and selected(Entry(event.key, present(before.value, before.mod_revision), 0))
         is_now = now is not None and selected(Entry(event.key, present(now.value, event.revision), 0))
-        if is_now:
+        if now is not None and is_now:
             body = present(now.value, event.revision)
             expected.append(("MODIFIED" if was else "ADDED", event.key, body, event.revision))
-        elif was:
+        elif before is not None and was:
             expected.append(("DELETED", event.key, present(before.value, event.revision), event.revision))
     return expected
 

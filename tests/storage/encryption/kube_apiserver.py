@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 RECORDED = Path(__file__).with_name("recorded.json")
 TOKEN = "administrator-of-a-test"
 NAMESPACE = "default"
-KINDS = {
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "secrets": ("Secret", {"stringData": {"password": "plain-password"}}),
     "configmaps": ("ConfigMap", {"data": {"password": "plain-password"}}),
     "podtemplates": ("PodTemplate", {"template": {"spec": {"containers": [{"name": "main", "image": "image"}]}}}),

@@ -27,7 +27,7 @@ from tests.storage.encryption.kube_apiserver import (
     key_of,
 )
 
-CIPHERS = {
+CIPHERS: dict[str, Transformer] = {
     "aescbc": AESCBCCipher(b"k" * 32),
     "aesgcm": AESGCMCipher(b"k" * 24),
     "secretbox": SecretboxCipher(b"k" * 32),

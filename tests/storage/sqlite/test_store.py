@@ -51,7 +51,9 @@ async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Pa
     finally:
         await store.close()
     again = await open_quiet(tmp_path / "store.db")
-    assert (await again.get("/a")).value == b"1"
+    kept = await again.get("/a")
+    assert kept is not None
+    assert kept.value == b"1"
     await again.close()
 
 
@@ -382,7 +384,7 @@ async def test_writes_side_by_side_share_commits(store: SQLiteStorage, monkeypat
     sizes: list[int] = []
     append = Log.append
 
-    def counted(log: Log, rows: Sequence[tuple]) -> None:
+    def counted(log: Log, rows: Sequence[tuple[Any, ...]]) -> None:
         sizes.append(len(rows))
         append(log, rows)
 
@@ -451,7 +453,7 @@ async def test_compaction_makes_room_in_a_full_file(path: Path) -> None:
 async def test_after_a_failed_fsync_nothing_more_is_accepted(
     store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(log: Log, rows: Sequence[tuple]) -> None:
+    def fail(log: Log, rows: Sequence[tuple[Any, ...]]) -> None:
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
         raise error
@@ -482,10 +484,10 @@ async def test_writes_of_one_batch_see_each_other(store: SQLiteStorage) -> None:
     )
     created = KeyValue("/a", b"1", 2, 2)
     updated = KeyValue("/a", b"2", 2, 3)
-    assert results[:2] == [created, updated]
+    assert list(results[:2]) == [created, updated]
     assert isinstance(results[2], Conflict)
     assert results[2].current == updated
-    assert results[3:] == [Event(4, "/a", None, updated), KeyValue("/a", b"4", 5, 5)]
+    assert list(results[3:]) == [Event(4, "/a", None, updated), KeyValue("/a", b"4", 5, 5)]
     await check_every_revision(
         store,
         [

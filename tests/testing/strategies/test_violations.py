@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from steersman.testing import ThreadedEnvironment
-from steersman.testing.strategies import NearlyValid, nearly_valid
+from steersman.testing.strategies import NearlyValid, Unsatisfiable, nearly_valid
 from tests.testing.strategies.widgets import DEFINITION, SCHEMA, WIDGETS, definition
 
 
@@ -30,6 +31,17 @@ def test_a_server_refuses_them_with_the_same_field(widgets: ThreadedEnvironment)
             causes = [each for each in answer["details"]["causes"] if "some validation rules" not in each["message"]]
             assert [(each["field"], each["message"]) for each in causes] == [(found.field, found.message)]
 
+        check()
+
+
+def test_a_schema_that_refuses_nothing_is_named() -> None:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+    @given(nearly_valid(definition(anything)))
+    def check(found: NearlyValid) -> None:
+        raise AssertionError(f"{found} is refused")
+
+    with pytest.raises(Unsatisfiable, match="no change of Widget objects gives an error of one field"):
         check()
 
 

@@ -146,7 +146,7 @@ def test_what_differs_only_once_is_told_but_does_not_count(
     answers = itertools.chain([Answer(500, {})] * wrong, itertools.repeat(Answer(200, {})))
     comparer = compare(lambda *asked: Answer(200, {}), lambda *asked: next(answers))
     monkeypatch.setitem(KINDS, "apply", lambda random: Case("a get", [Step("GET", "/")]))
-    assert command._run(comparer, "apply", argparse.Namespace(cases=1, case=None, seed=1, show=1, jobs=1)) == code
+    assert command.run_kind(comparer, "apply", argparse.Namespace(cases=1, case=None, seed=1, show=1, jobs=1)) == code
     assert told in capsys.readouterr().out
 
 

@@ -55,7 +55,7 @@ def test_every_webhook_is_configured_and_asked() -> None:
 
 
 def test_every_document_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_ASKED_FOR_DOCUMENTS", 0.0)
+    monkeypatch.setattr(peers, "ASKED_FOR_DOCUMENTS", 0.0)
     for case in peers.aggregated():
         message = case.make(SIZE, WillingTarget())
         assert isinstance(message, Request), case.name

@@ -98,7 +98,7 @@ def test_bytes_that_are_no_text_are_sent_as_they_are() -> None:
     case = next(each for each in fillers.cases() if each.name == "fillers/http/1.1/paths/{}/invalid-raw/narrow")
     message = made(case, 10)
     assert isinstance(message, Request)
-    assert sending._http1(Endpoint("a", 1, ""), message).startswith(b"GET /" + b"\xff" * 10 + b" HTTP/1.1\r\n")
+    assert sending.http1_request(Endpoint("a", 1, ""), message).startswith(b"GET /" + b"\xff" * 10 + b" HTTP/1.1\r\n")
 
 
 def test_headers_are_made_long_one_by_one_and_all_together() -> None:

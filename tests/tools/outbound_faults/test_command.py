@@ -24,8 +24,8 @@ def test_growth_is_more_than_two_looks_may_differ_by() -> None:
 async def test_servers_that_fail_leave_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "_BEGINNING", 3)
-    monkeypatch.setattr(command, "_SPARE_BYTES", 256 << 20)  # after so little memory still finds its level
+    monkeypatch.setattr(command, "BEGINNING", 3)
+    monkeypatch.setattr(command, "SPARE_BYTES", 256 << 20)  # after so little memory still finds its level
     files = ensure_certificates(tmp_path, ["127.0.0.1"])
     assert not await command.run(60 * len(FAULTS), 30, files)
     output = capsys.readouterr().out

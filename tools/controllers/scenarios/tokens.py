@@ -53,8 +53,8 @@ def strangers(world: World) -> None:
     world.snapshot("deleted")
 
 
-def join_token(world: World, name: str, seconds: float | None = None, **data: str) -> None:
-    fields = {"token-id": name, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", **data}
+def join_token(world: World, name: str, seconds: float | None = None, data: dict[str, str] | None = None) -> None:
+    fields = {"token-id": name, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", **(data or {})}
     if seconds is not None:
         fields["expiration"] = datetime.fromtimestamp(time.time() + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {"name": f"bootstrap-token-{name}", "namespace": "kube-system"}
@@ -75,9 +75,9 @@ def joined(world: World) -> None:
     join_token(system, "aaaaaa", 3600.0)
     join_token(system, "bbbbbb", 3.0)
     join_token(system, "cccccc", -10.0)
-    join_token(system, "dddddd", expiration="tomorrow")
-    join_token(system, "eeeeee", **{"usage-bootstrap-signing": "false"})
-    join_token(system, "ffffff", **{"token-id": "gggggg"})
+    join_token(system, "dddddd", data={"expiration": "tomorrow"})
+    join_token(system, "eeeeee", data={"usage-bootstrap-signing": "false"})
+    join_token(system, "ffffff", data={"token-id": "gggggg"})
     world.wait(6)
     for label in ("signed", "changed"):
         names = [each["metadata"]["name"] for each in system.list("Secret") if each["type"] == JOIN]

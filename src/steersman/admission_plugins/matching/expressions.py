@@ -44,7 +44,7 @@ def authorizer_answers(attributes: Attributes, authorizer: Authorizer) -> Author
     user = attributes.user
 
     def ask(check: Check) -> Any:
-        question = _question(check, user)
+        question = question_of(check, user)
         verdict = authorizer.authorize(question)
         if isinstance(verdict, Verdict):
             return _answer(verdict)
@@ -62,7 +62,7 @@ def _answer(verdict: Verdict) -> Answer:
     return Answer(verdict.allowed, verdict.reason, verdict.error)
 
 
-def _question(check: Check, user: UserInfo) -> Asked:
+def question_of(check: Check, user: UserInfo) -> Asked:
     if check.service_account is not None:
         namespace, name = check.service_account
         user = UserInfo(service_account_username(namespace, name), groups=service_account_groups(namespace))

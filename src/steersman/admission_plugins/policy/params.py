@@ -134,13 +134,13 @@ class Params:
         cached = self._cached[key]
         if cached is not None:
             return cached[1]
-        decoded = await offload_if(is_large(item.body), _decode, served, item.body)
+        decoded = await offload_if(is_large(item.body), decode_object, served, item.body)
         size = len(item.body)
         self._cached.keep(key, (item.body, decoded), size)
         return decoded
 
 
-def _decode(served: ServedResource, body: bytes) -> Plain:
+def decode_object(served: ServedResource, body: bytes) -> Plain:
     form, other = served.form, served.other
     if other is None or served.resource.conversion is not None:
         plain: Plain = decode_plain(form.prefix + body)

@@ -212,13 +212,13 @@ class ResourceQuota(Plugin):
         await self._quotas.update(loopback(namespace, account.name), account.name, change, subresource="status")
 
 
-def _snapshot(quota: Quota) -> QuotaSnapshot:
+def snapshot(quota: Quota) -> QuotaSnapshot:
     metadata, status = quota.metadata, quota.status
     return QuotaSnapshot(metadata.name, metadata.resource_version, scopes_of(quota), status.hard, status.used)
 
 
 _SNAPSHOT: Final = Reading(
-    _snapshot,
+    snapshot,
     "metadata.name",
     "metadata.resourceVersion",
     "spec.scopes",
@@ -262,7 +262,7 @@ async def charge(
     grown = usage
     if old is not None and old.metadata.resource_version:
         grown = _subtract(usage, await evaluator.usage(old, attributes.action.namespace))
-    by = {index: grown if grown is usage or _matches(accounts[index], old, evaluator) else usage for index in concerned}
+    by = {index: grown if grown is usage or matches(accounts[index], old, evaluator) else usage for index in concerned}
     if not any(any(amounts.values()) for amounts in (by.values() if concerned else (grown,))):
         return accounts
     if limits or scopes:
@@ -314,7 +314,7 @@ def _applies(account: QuotaSnapshot, attributes: Attributes, evaluator: Evaluato
     Raises StatusError if the object lacks values, or the quota's usage is not known yet.
     """
     obj = attributes.obj
-    if not _matches(account, obj, evaluator):
+    if not matches(account, obj, evaluator):
         return False
     names = evaluator.matching(account.hard)
     if missing := evaluator.constraint_error(names, obj):
@@ -325,7 +325,7 @@ def _applies(account: QuotaSnapshot, attributes: Attributes, evaluator: Evaluato
     return True
 
 
-def _matches(account: QuotaSnapshot, obj: Any, evaluator: Evaluator) -> bool:
+def matches(account: QuotaSnapshot, obj: Any, evaluator: Evaluator) -> bool:
     """Return True if the object is in all scopes of the quota and uses a resource that the quota limits."""
     in_scope = True
     for selector in account.selectors:

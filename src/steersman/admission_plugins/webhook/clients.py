@@ -19,7 +19,7 @@ from steersman.work.single_flight import Flight
 _AGENT: Final = "kube-apiserver-admission"
 _MAX_CONCURRENT: Final = 256
 """Most concurrent requests to one webhook."""
-_MAX_CLIENTS: Final = 512
+MAX_CLIENTS: Final = 512
 """Most clients that are kept. Beyond that the least recently used client is closed."""
 
 
@@ -45,7 +45,7 @@ class Clients:
         if flight is None or flight.has_failed:
             flight = Flight(partial(self._create, config))
         self._clients[config] = flight  # at the end: the most recently used
-        if len(self._clients) > _MAX_CLIENTS:
+        if len(self._clients) > MAX_CLIENTS:
             self._clients.pop(next(iter(self._clients))).on_result(WebhookClient.close)
         return await flight
 

@@ -15,7 +15,7 @@ from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.machinery.errors.status import StatusError
 
 _FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
-_MAX_CONCURRENT: Final = 64
+MAX_CONCURRENT: Final = 64
 """Most webhooks that are called for one request at the same time, because each needs a connection."""
 
 
@@ -56,7 +56,7 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
         objects: dict[MatchedResource, VersionedObjects],
     ) -> None:
         refusals: list[StatusError] = []
-        permits = asyncio.Semaphore(_MAX_CONCURRENT)
+        permits = asyncio.Semaphore(MAX_CONCURRENT)
 
         async def call(hook: Hook, matched: MatchedResource, number: int) -> None:
             try:

@@ -184,7 +184,7 @@ def _ipv4_at_the_end(whole: str, text: str, before: int, *, has_gap: bool) -> by
     return _ipv4_fields(whole, text)
 
 
-def _read_ip(text: str) -> Address:
+def read_ip(text: str) -> Address:
     """Parse an IP address. Raises EvaluationError."""
     try:
         address = _parse_address(text)
@@ -198,7 +198,7 @@ def _read_ip(text: str) -> Address:
     return address
 
 
-def _read_cidr(text: str) -> CIDRValue:
+def read_cidr(text: str) -> CIDRValue:
     """Parse a CIDR. Raises EvaluationError."""
     try:
         address, bits = _parse_prefix(text)
@@ -231,7 +231,7 @@ def _parse_prefix(text: str) -> tuple[Address, int]:
 
 def _is_ip(text: str) -> bool:
     try:
-        _read_ip(text)
+        read_ip(text)
     except EvaluationError:
         return False
     return True
@@ -239,7 +239,7 @@ def _is_ip(text: str) -> bool:
 
 def _is_cidr(text: str) -> bool:
     try:
-        _read_cidr(text)
+        read_cidr(text)
     except EvaluationError:
         return False
     return True
@@ -267,7 +267,7 @@ def _is_global(value: IPValue) -> bool:
 
 
 def _contains_cidr(value: CIDRValue, other: Any) -> bool:
-    inner = _read_cidr(other) if isinstance(other, str) else other
+    inner = read_cidr(other) if isinstance(other, str) else other
     return value.bits <= inner.bits and value.contains(inner.address)
 
 
@@ -275,7 +275,7 @@ def _contains_ip(value: CIDRValue, other: Any) -> bool:
     if not isinstance(other, str):
         return value.contains(other.address)
     try:
-        return value.contains(_read_ip(other))
+        return value.contains(read_ip(other))
     except EvaluationError:  # upstream does not name the error of an address here, in contrast to a CIDR's
         raise EvaluationError("no such overload") from None
 
@@ -286,9 +286,9 @@ def _of_ip(id: str, call: Any, result: Any = BOOL) -> tuple[Overload, ...]:
 
 IPS: Final = Library(
     functions={
-        "ip": (Overload("string_to_ip", (STRING,), IP, lambda text: IPValue(_read_ip(text))),),
+        "ip": (Overload("string_to_ip", (STRING,), IP, lambda text: IPValue(read_ip(text))),),
         "family": _of_ip("ip_family", lambda value: value.address.version, INT),
-        "ip.isCanonical": (Overload("ip_is_canonical", (STRING,), BOOL, lambda text: str(_read_ip(text)) == text),),
+        "ip.isCanonical": (Overload("ip_is_canonical", (STRING,), BOOL, lambda text: str(read_ip(text)) == text),),
         "isUnspecified": _of_ip("ip_is_unspecified", lambda value: value.address.is_unspecified),
         "isLoopback": _of_ip("ip_is_loopback", lambda value: value.address.is_loopback),
         "isLinkLocalMulticast": _of_ip("ip_is_link_local_multicast", _is_link_local_multicast),
@@ -302,7 +302,7 @@ IPS: Final = Library(
 
 CIDRS: Final = Library(
     functions={
-        "cidr": (Overload("string_to_cidr", (STRING,), CIDR, _read_cidr),),
+        "cidr": (Overload("string_to_cidr", (STRING,), CIDR, read_cidr),),
         "containsIP": (
             Overload("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip, member=True),
             Overload("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip, member=True),

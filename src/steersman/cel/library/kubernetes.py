@@ -21,7 +21,7 @@ from steersman.cel.library.strings import STRINGS
 from steersman.cel.library.urls import URLS
 from steersman.cel.standard import STANDARD, STRICT_LITERALS
 
-_LIBRARIES: Final = (
+LIBRARIES: Final = (
     STANDARD,
     URLS,
     KUBERNETES_REGEX,
@@ -48,4 +48,4 @@ def base_environment() -> Environment:
     New expressions may only use libraries of version 1.35, so that they remain valid after a rollback. Stored
     expressions may use all libraries. No library is newer than 1.34, so both environments are the same.
     """
-    return Environment(_LIBRARIES)
+    return Environment(LIBRARIES)

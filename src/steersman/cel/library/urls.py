@@ -31,7 +31,7 @@ class URLValue(Extension):
         return hash(self.parts)
 
 
-def _url(text: str) -> URLValue:
+def read_url(text: str) -> URLValue:
     wrong = uri_error(text)
     if wrong is None:
         plain = text.partition("#")[0]
@@ -85,7 +85,7 @@ def _part(id: str, call: Any) -> tuple[Overload, ...]:
 
 URLS: Final = Library(
     functions={
-        "url": (Overload("string_to_url", (STRING,), URL, _url),),
+        "url": (Overload("string_to_url", (STRING,), URL, read_url),),
         "getScheme": _part("url_get_scheme", lambda value: value.parts.scheme),
         "getHost": _part("url_get_host", lambda value: value.parts.host),
         "getHostname": _part("url_get_hostname", _hostname),

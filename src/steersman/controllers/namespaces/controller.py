@@ -23,7 +23,7 @@ _BACKGROUND = DeleteOptions(propagation_policy="Background")
 _PODS_AT_ONCE = 100
 """Pods of one page: decoding them takes some milliseconds."""
 _PAGE = 500
-_MOST_PAGES = 200
+MOST_PAGES = 200
 """Most pages of one resource in one reconciliation. A faulty aggregated server may never send the last page."""
 _FIRST_PAUSE = 0.1
 """Seconds before the first retry for a namespace with remaining content.
@@ -158,7 +158,7 @@ class NamespaceController(Controller[str]):
         if "list" not in each.verbs:
             return
         token = ""
-        for _ in range(_MOST_PAGES):
+        for _ in range(MOST_PAGES):
             async with self._limit.request(each.resource, namespace):
                 page = await self.client.list(each.resource, namespace, limit=_PAGE, continue_token=token)
             for obj in page.items:

@@ -58,8 +58,9 @@ class Agreement:
         self._published: dict[str, str] = {}
         """Versions announced to other servers as the only ones that this server writes."""
         self._complaints: set[str] = set()
-        self._rewriting: asyncio.Task[None] | None = None
-        self._periodic = periodic("the agreement on stored versions", self._renewed, INTERVAL)
+        self.rewriting: asyncio.Task[None] | None = None
+        """The task that rewrites objects in unused versions, None while there is none."""
+        self.rounds: Final = periodic("the agreement on stored versions", self._renewed, INTERVAL)
 
     async def join(self) -> None:
         """Announce this server and agree on versions, before it reads or writes any object.
@@ -83,14 +84,14 @@ class Agreement:
 
     def begin(self) -> None:
         """Start periodic rounds."""
-        self._periodic.start()
+        self.rounds.start()
 
     async def leave(self) -> None:
         """Stop, and withdraw the announcement of this server."""
-        await self._periodic.stop()
-        if self._rewriting is not None:
-            self._rewriting.cancel()
-            await asyncio.gather(self._rewriting, return_exceptions=True)
+        await self.rounds.stop()
+        if self.rewriting is not None:
+            self.rewriting.cancel()
+            await asyncio.gather(self.rewriting, return_exceptions=True)
         await self._leave()
 
     async def _leave(self) -> None:
@@ -115,10 +116,10 @@ class Agreement:
         await self._announce()
         store, revision = await self._agree()
         servers = await self._records.servers()
-        if self._rewriting is None and self._records.name == min(servers, default=""):
+        if self.rewriting is None and self._records.name == min(servers, default=""):
             left = [name for name in self._forms if self._is_left(name, store, servers.values())]
             if left:
-                self._rewriting = asyncio.get_running_loop().create_task(self._rewrite_all(left, revision))
+                self.rewriting = asyncio.get_running_loop().create_task(self._rewrite_all(left, revision))
 
     async def _announce(self) -> None:
         reads = {name: list(form.names) for name, form in self._forms.items()}
@@ -231,7 +232,7 @@ class Agreement:
         except (StorageUnavailable, ValueError) as error:
             logger.warning("rewriting objects in other stored versions failed and will be retried: %s", error)
         finally:
-            self._rewriting = None
+            self.rewriting = None
 
 
 def _add(turned: Mapping[str, str], store: Store) -> None:

@@ -36,7 +36,7 @@ SECONDS: Final = 10.0
 """The most seconds for a request with all its attempts, as in upstream's delegating options."""
 _MAX_ANSWER_BYTES: Final = 64 << 20
 _STEPS: Final = 5
-_BACKOFF: Final = Backoff(0.5, factor=1.5, jitter=0.2)
+BACKOFF: Final = Backoff(0.5, factor=1.5, jitter=0.2)
 _PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests", "ServerTimeout"})
 
 _APPLIED: Final[Mapping[str, APIResource[Any]]] = {
@@ -106,7 +106,7 @@ class Cluster:
                     except StatusError as error:
                         if error.reason not in _PASSING and not error.retry_after:
                             raise
-                        await asyncio.sleep(error.retry_after or _BACKOFF.wait(step))
+                        await asyncio.sleep(error.retry_after or BACKOFF.wait(step))
                 return await send()
         except StatusError as error:
             error.details_present = False

@@ -254,13 +254,13 @@ def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[set[i
     for part in paced(dict.fromkeys(text.split(","))):
         if not part:
             continue
-        found, star = _range(part, low, high, names)
+        found, star = numbers_of(part, low, high, names)
         values.update(found)
         is_star |= star
     return values, is_star
 
 
-def _range(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
+def numbers_of(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
     """Parse `N`, `N-M` or `*`, with or without `/STEP`; return the range, and True for a star with the step 1."""
     limits, *steps = text.split("/")
     bounds = limits.split("-")

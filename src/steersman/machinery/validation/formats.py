@@ -133,10 +133,10 @@ _is_1035_label: Final = characters(DNS1035_LABEL_PATTERN)
 _is_name_part: Final = characters(QUALIFIED_NAME_PATTERN)
 _is_label_value: Final = characters(LABEL_VALUE_PATTERN)
 _is_c_identifier: Final = characters(C_IDENTIFIER_PATTERN)
-_is_usual_label: Final = _whole("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
-_is_usual_subdomain: Final = _whole(r"(?!.{254})[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_is_usual_name: Final = _whole("[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_is_usual_port_name: Final = _whole("(?!.{16})(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*")
+is_usual_label: Final = _whole("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+is_usual_subdomain: Final = _whole(r"(?!.{254})[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+is_usual_name: Final = _whole("[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+is_usual_port_name: Final = _whole("(?!.{16})(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*")
 """Fast patterns: these four match nearly all valid texts, including the check of their length."""
 _is_percent: Final = _whole(_PERCENT)
 _is_http_header_name: Final = characters(HTTP_HEADER_NAME_PATTERN)
@@ -225,7 +225,7 @@ def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:
 
 def is_dns1123_label(value: str) -> list[str]:
     """Return the errors of a label of a DNS name (RFC 1123), in lower case; none if valid."""
-    if _is_usual_label(value):
+    if is_usual_label(value):
         return []
     errors = [max_length_error(DNS1123_LABEL_MAX_LENGTH)] if byte_length(value) > DNS1123_LABEL_MAX_LENGTH else []
     if not _is_label(value):
@@ -235,7 +235,7 @@ def is_dns1123_label(value: str) -> list[str]:
 
 def is_dns1123_subdomain(value: str) -> list[str]:
     """Return the errors of a DNS name (RFC 1123), in lower case; none if valid."""
-    if _is_usual_subdomain(value):
+    if is_usual_subdomain(value):
         return []
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain, _SUBDOMAIN_ERROR)
 
@@ -281,7 +281,7 @@ def is_qualified_name(value: str) -> list[str]:
     """Return the errors of a label or annotation key: a name, optionally after a DNS subdomain and a slash."""
     if value in _known_keys or _known_keys.has(value):
         return []
-    errors = [] if _is_usual_name(value) else _qualified_name_errors(value)
+    errors = [] if is_usual_name(value) else _qualified_name_errors(value)
     if not errors:
         _known_keys.keep(value)
     return errors
@@ -297,7 +297,7 @@ def are_usual_labels(labels: Mapping[str, str]) -> bool:
 
     False has no meaning: the rules for each key and value decide then.
     """
-    return _known_keys.issuperset(labels) and all(map(_is_usual_name, filter(None, labels.values())))
+    return _known_keys.issuperset(labels) and all(map(is_usual_name, filter(None, labels.values())))
 
 
 def _qualified_name_errors(value: str) -> list[str]:
@@ -329,7 +329,7 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 def is_valid_label_value(value: str) -> list[str]:
     """Return the errors of the value of a label; none if valid."""
-    if not value or _is_usual_name(value):
+    if not value or is_usual_name(value):
         return []
     too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
     errors = [max_bytes_error(LABEL_VALUE_MAX_LENGTH)] if too_long else []
@@ -365,7 +365,7 @@ def is_valid_group_id(gid: int) -> list[str]:
 
 def is_valid_port_name(value: str) -> list[str]:
     """Return the errors of a service name (RFC 6335), in lower case; none if valid."""
-    if _is_usual_port_name(value):
+    if is_usual_port_name(value):
         return []
     errors = [max_length_error(PORT_NAME_MAX_LENGTH)] if byte_length(value) > PORT_NAME_MAX_LENGTH else []
     if not _is_port_name_charset(value):

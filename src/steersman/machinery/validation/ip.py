@@ -28,7 +28,7 @@ _characters: Final = re.compile(r"[0-9a-fA-F:.]+", re.ASCII).fullmatch
 _leading_zeros: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])", re.ASCII)
 _prefix_length: Final = re.compile("0*([0-9]{1,3})", re.ASCII).fullmatch
 _OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_is_plain_ipv4: Final = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII).fullmatch
+is_plain_ipv4: Final = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII).fullmatch
 """A matcher of IPv4 addresses in canonical form, as nearly all are."""
 _strict_prefix_length: Final = re.compile("0|[1-9][0-9]{0,2}", re.ASCII).fullmatch
 
@@ -44,7 +44,7 @@ def parse_ip_sloppy(value: str) -> Address | None:
         return None
 
 
-def _parse_ip_strict(value: str) -> Address | None:
+def parse_ip_strict(value: str) -> Address | None:
     try:
         return IPv6Address(value) if ":" in value else IPv4Address(value)
     except ValueError:
@@ -67,13 +67,13 @@ def unmapped(address: Address) -> Address:
 
 
 def _ip_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
-    if _is_plain_ipv4(value):
+    if is_plain_ipv4(value):
         return []
     if parse_ip_sloppy(value) is None:
         return [field.invalid(path, value, _NOT_AN_IP)]
     if not strict:
         return []
-    address = _parse_ip_strict(value)
+    address = parse_ip_strict(value)
     if address is None:
         return [field.invalid(path, value, "must not have leading 0s")]
     if _is_mapped(address):
@@ -100,12 +100,12 @@ def is_valid_ip_for_legacy_field(
 
 def warnings_for_ip(value: str, path: Path) -> list[str]:
     """Return warnings about an address that is not in canonical form; none for malformed text."""
-    if _is_plain_ipv4(value):
+    if is_plain_ipv4(value):
         return []
     sloppy = parse_ip_sloppy(value)
     if sloppy is None:
         return []
-    address = _parse_ip_strict(value)
+    address = parse_ip_strict(value)
     if address is None or _is_mapped(address):
         return [f"{path}: non-standard IP address {quote(value)} is invalid: use {quote(ip_text(sloppy))}"]
     if address.version == 6 and str(address) != value:
@@ -139,16 +139,16 @@ def cidr_text(network: Network) -> str:
 
 def _parse_cidr_strict(value: str) -> tuple[Address, int] | None:
     text, _, length = value.partition("/")
-    address = _parse_ip_strict(text)
+    address = parse_ip_strict(text)
     if address is None or not _strict_prefix_length(length) or int(length) > address.max_prefixlen:
         return None
     return address, int(length)
 
 
-def _is_plain_cidr(value: str) -> bool:
+def is_plain_cidr(value: str) -> bool:
     """Return True for an IPv4 network in canonical form without bits after the prefix, as nearly all are."""
     text, _, length = value.partition("/")
-    if not _is_plain_ipv4(text) or len(length) > 2 or not _strict_prefix_length(length) or int(length) > 32:
+    if not is_plain_ipv4(text) or len(length) > 2 or not _strict_prefix_length(length) or int(length) > 32:
         return False
     first, second, third, fourth = map(int, text.split("."))
     address = first << 24 | second << 16 | third << 8 | fourth
@@ -156,7 +156,7 @@ def _is_plain_cidr(value: str) -> bool:
 
 
 def _cidr_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
-    if _is_plain_cidr(value):
+    if is_plain_cidr(value):
         return []
     if parse_cidr_sloppy(value) is None:
         return [field.invalid(path, value, _NOT_A_CIDR)]
@@ -192,7 +192,7 @@ def is_valid_cidr_for_legacy_field(
 
 def warnings_for_cidr(value: str, path: Path) -> list[str]:
     """Return warnings about a network that is not in canonical form; none for malformed text."""
-    if _is_plain_cidr(value):
+    if is_plain_cidr(value):
         return []
     sloppy = parse_cidr_sloppy(value)
     if sloppy is None:

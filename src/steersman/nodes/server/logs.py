@@ -31,7 +31,7 @@ from steersman.nodes.server.log_files import NoFile, lines_of_file
 from steersman.nodes.shares import Slices
 from steersman.nodes.shell.effects import InputBuffer, Memory
 
-_MOST_LINES: Final = 50_000
+MOST_LINES: Final = 50_000
 """Lines that are kept for one request; earlier ones count as rotated away."""
 _MOST_BYTES: Final = 16 << 20
 """Bytes that are kept for one request; earlier ones count as rotated away."""
@@ -224,7 +224,7 @@ async def _requested_lines(
     lines = _lines(await _all_printed(target, run, now))
     share = target.kubelet.containers.shares.for_namespace(target.pod.metadata.namespace)
     slices = Slices(share)
-    kept = _LastLines(min(options.tail, _MOST_LINES) if options.tail is not None else _MOST_LINES, share)
+    kept = _LastLines(min(options.tail, MOST_LINES) if options.tail is not None else MOST_LINES, share)
     following: Printed | float | None = None
     try:
         while (line := await _next(slices, lines)) is not None:
@@ -338,7 +338,7 @@ async def _all_printed(target: ContainerRequest, run: ContainerRun, now: float) 
     said = annotation_of(pod, container.name, "logs")
     every = _seconds(annotation_of(pod, container.name, "log-every"))
     if said:
-        return _annotated(said, every, run.started_at, now)
+        return annotated(said, every, run.started_at, now)
     if shared is not None and (followed := shared.log_of(run.container_id)) is not None:
         return followed
     if not words:
@@ -348,13 +348,13 @@ async def _all_printed(target: ContainerRequest, run: ContainerRun, now: float) 
     return rehearsed(words, world, run.started_at, now, unknown)
 
 
-def _annotated(said: str, every: float, started_at: float, now: float) -> Iterator[Printed | float]:
+def annotated(said: str, every: float, started_at: float, now: float) -> Iterator[Printed | float]:
     """Yield the lines of an annotation, once or every `every` seconds, and now and then a time."""
     lines = [each for each in said.encode().split(b"\n") if each]
     at = started_at
     if every > 0:
         every = max(every, len(lines) / _MOST_A_SECOND)
-        kept = min(_KEPT_LINES, _MOST_LINES // max(len(lines), 1) + 1)
+        kept = min(_KEPT_LINES, MOST_LINES // max(len(lines), 1) + 1)
         at += max(0, int((now - started_at) / every) - kept) * every
     while True:
         for number, each in enumerate(lines, start=1):

@@ -70,7 +70,8 @@ class NodeServers:
         """Nodes by the addresses of their pods that are not in their ranges."""
         for each in nodes:
             self.add(each)
-        self._serves_local = serves_local
+        self.serves_local = serves_local
+        """True if annotations of pods may forward their ports."""
         self._answers_webhooks = answers_webhooks
         self.refused: Callable[[Pod], None] = _nobody
         """Called with a pod that got a TLS connection, which no simulated container accepts."""
@@ -224,7 +225,7 @@ class NodeServers:
         uid = pod.metadata.uid
         if self.way(Address(target.address, target.port, secure=False)) is not None:
             return self._of_pods.add(uid, await self._connect(target.address, target.port, None, ""))
-        if not self._serves_local:
+        if not self.serves_local:
             raise DialError(f"{host_port(target.address, target.port)} is outside of the cluster (serveLocal)")
         return self._of_pods.add(uid, await dial(target.address, target.port))
 
@@ -240,7 +241,7 @@ class NodeServers:
     def _local(self, pod: Pod, port: int) -> tuple[str, int] | None:
         """Return the address to which an annotation forwards a port; None without one, or where that is not allowed."""
         said = pod.metadata.annotations.get(f"{_SERVE}{port}", "")
-        if not (self._serves_local and said):
+        if not (self.serves_local and said):
             return None
         host, _, number = said.rpartition(":")
         if not is_digits(number) or not 0 < int(number[:6]) < 65536:

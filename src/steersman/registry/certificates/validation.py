@@ -92,7 +92,7 @@ def allowance_of_update(
         legacy_signer=old.spec.signer_name == LEGACY_SIGNER,
         duplicate_conditions=any(count > 1 for count in types.values()),
         empty_condition="" in types,
-        any_certificate=same or _certificate_error(old.status.certificate) != "",
+        any_certificate=same or certificate_error(old.status.certificate) != "",
         unknown_usages=any(usage not in USAGES for usage in usages),
         duplicate_usages=any(count > 1 for count in usages.values()),
     )
@@ -101,7 +101,7 @@ def allowance_of_update(
 def validate_request(request: CertificateSigningRequest, allowance: Allowance) -> Iterator[FieldError]:
     """Validate a whole request."""
     spec, path = request.spec, Path("spec")
-    if error := _request_error(spec.request or b""):
+    if error := request_error(spec.request or b""):
         yield invalid(path / "request", spec.request, error)
     yield from _validate_usages(spec, path / "usages", allowance)
     if spec.signer_name == LEGACY_SIGNER and not allowance.legacy_signer:
@@ -114,7 +114,7 @@ def validate_request(request: CertificateSigningRequest, allowance: Allowance) -
         detail = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid(path / "expirationSeconds", seconds, detail)
     yield from _validate_conditions(request.status.conditions, allowance)
-    if not allowance.any_certificate and (error := _certificate_error(request.status.certificate)):
+    if not allowance.any_certificate and (error := certificate_error(request.status.certificate)):
         yield invalid(Path("status", "certificate"), "<certificate data>", error)
 
 
@@ -179,7 +179,7 @@ def _conditions_of_type(
     return [condition for condition in request.status.conditions if condition.type == condition_type]
 
 
-def _request_error(pem: bytes) -> str:
+def request_error(pem: bytes) -> str:
     """Return an error text for the PKCS #10 request (RFC 2986) in PEM, "" if it is valid."""
     # Imported on first use: the import is slow and startup does not need it.
     from cryptography import x509
@@ -226,7 +226,7 @@ def _der_error(data: bytes) -> str:
     return "asn1: syntax error: sequence truncated" if not size else "asn1: structure error: no certificate request"
 
 
-def _certificate_error(pem: bytes) -> str:
+def certificate_error(pem: bytes) -> str:
     """Return an error text for certificates in PEM, "" if they are valid; no certificates at all are valid."""
     if not pem:
         return ""

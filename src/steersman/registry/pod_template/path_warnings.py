@@ -46,13 +46,13 @@ def overlapping_path_warnings(volumes: list[core.Volume]) -> Iterator[str]:
 def _warnings(volume: str, kind: str, items: Sequence[_Item]) -> Iterator[str]:
     """Yield warnings about the files of a volume with one source."""
     files = _files(items)
-    return _against_earlier(volume, kind, files, _Overlaps(file.path for file in files))
+    return _against_earlier(volume, kind, files, Overlaps(file.path for file in files))
 
 
 def _projection_warnings(volume: str, sources: Sequence[core.VolumeProjection]) -> Iterator[str]:
     files = [_projected(source) for source in sources]
     paths = [file.path for each in files for file in each]
-    overlaps = None if _are_apart(paths) else _Overlaps(paths)
+    overlaps = None if are_apart(paths) else Overlaps(paths)
     for source, own in zip(sources, files, strict=True):
         if source == _NO_SOURCE:
             yield f"volume {quote(volume)} (Projected) has no sources provided"
@@ -79,19 +79,19 @@ def _files(items: Iterable[_Item], source: str = "", name: str | None = None) ->
     return [_File(item.path.rstrip("/"), source, name) for item in items]
 
 
-def _are_apart(paths: Collection[str]) -> bool:
+def are_apart(paths: Collection[str]) -> bool:
     """Return True if the paths are different names in one directory, which is nearly always so."""
     return len(set(paths)) == len(paths) and "/" not in "".join(paths)
 
 
-def _against_earlier(volume: str, kind: str, files: list[_File], overlaps: _Overlaps) -> Iterator[str]:
+def _against_earlier(volume: str, kind: str, files: list[_File], overlaps: Overlaps) -> Iterator[str]:
     """Yield warnings about `files` against all earlier files, in the order of the earlier files; each pair once."""
     for file in files:
         for other in overlaps.with_earlier(file):
             yield f"volume {quote(volume)} ({kind}): overlapping paths: {file} with {other}"
 
 
-class _Overlaps:
+class Overlaps:
     """Finds the earlier files that conflict with a file, at a cost proportional to the result.
 
     A pair is reported once, as the warning for a repeated file would have the same text.
@@ -99,7 +99,7 @@ class _Overlaps:
 
     def __init__(self, paths: Iterable[str]) -> None:
         """Index the paths of all files that will be looked up; they have no trailing slashes."""
-        self._above = _nearest_above(paths)
+        self.above = _nearest_above(paths)
         self._at: dict[str, list[tuple[int, _File]]] = {}
         """Files by path, each with its number in order of arrival."""
         self._below: dict[str, list[tuple[int, _File]]] = {}
@@ -131,10 +131,10 @@ class _Overlaps:
 
     def _all_above(self, path: str) -> Iterator[str]:
         """Yield the paths of other files that are directories above `path`, the nearest first."""
-        above = self._above.get(path, "")
+        above = self.above.get(path, "")
         while above:
             yield above
-            above = self._above.get(above, "")
+            above = self.above.get(above, "")
 
     @staticmethod
     def _since(index: dict[str, list[tuple[int, _File]]], path: str, number: int) -> list[tuple[int, _File]]:

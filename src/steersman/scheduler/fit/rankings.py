@@ -16,10 +16,10 @@ from steersman.work.yielding import TimeSlice
 
 _SLICE: Final = 256
 """Nodes that are checked between two checks of the clock."""
-_NODES_REMEMBERED: Final = 1_000_000
+NODES_REMEMBERED: Final = 1_000_000
 """Nodes in all rankings together; the results for one node take about 400 bytes."""
 _RANKINGS: Final = 1024
-_LEAST_RANKINGS: Final = 16
+LEAST_RANKINGS: Final = 16
 _IN_USE: Final = 4
 """A ranking is in use if it was requested within this number of decisions times the number of rankings."""
 _TRIES: Final = 3
@@ -104,7 +104,7 @@ class Rankings:
             for _ in topology.fill(without_empty=True):
                 await time_slice.pause_if_over()
             ranking = Ranking(demand, self._cluster, topology)
-            if await self._check_nodes(ranking, range(len(self._cluster.nodes)), time_slice) and topology.is_complete:
+            if await self.check_nodes(ranking, range(len(self._cluster.nodes)), time_slice) and topology.is_complete:
                 return ranking
         raise TooManyChanges
 
@@ -116,7 +116,7 @@ class Rankings:
             for _ in topology.empty():
                 await time_slice.pause_if_over()
 
-    async def _check_nodes(self, ranking: Ranking, indices: Iterable[int], time_slice: TimeSlice) -> bool:
+    async def check_nodes(self, ranking: Ranking, indices: Iterable[int], time_slice: TimeSlice) -> bool:
         """Check nodes one by one, and those that change meanwhile again.
 
         Return False if the changes are not known any more.
@@ -165,7 +165,7 @@ class Rankings:
 
     def _max_rankings(self) -> int:
         """Return the number of rankings that are kept."""
-        return max(min(_RANKINGS, _NODES_REMEMBERED // max(self._cluster.size, 1)), _LEAST_RANKINGS)
+        return max(min(_RANKINGS, NODES_REMEMBERED // max(self._cluster.size, 1)), LEAST_RANKINGS)
 
     def _has_room(self) -> bool:
         """Return True if another ranking may be kept: there is space, or the oldest ranking is not in use.

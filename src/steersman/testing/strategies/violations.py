@@ -18,6 +18,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from steersman.machinery.errors.field import FieldError
 
 from .constraints import Constraints
+from .errors import Unsatisfiable
 from .hints import hints_of
 from .objects import Body, Objects, built_in_drawer, drawer
 from .places import Steps, constraints_at, get, put, remove
@@ -25,6 +26,8 @@ from .places import Steps, constraints_at, get, put, remove
 _TRIED: Final = 40
 """Changes that are tried for one object."""
 _MOST_PLACES: Final = 400
+_MOST_FRUITLESS: Final = 40
+"""Objects in a row without a fault before the schema is said to have none. Hypothesis gives up after 50."""
 _WHOLE: Final = "<nil>"
 """Field of errors of a whole object."""
 
@@ -56,7 +59,8 @@ def nearly_valid(
     """Return a strategy for objects with one fault, which a server refuses with an error of one field.
 
     `source` and the other arguments are those of `custom_resources`; or the name of a built-in kind, such as
-    `Deployment`. Raises what these raise.
+    `Deployment`. Raises what these raise. A draw raises Unsatisfiable if the schema has nothing that an object
+    could violate.
     """
     if isinstance(source, str) and source.isalpha():
         return Violations(built_in_drawer(source, version, namespace), is_typed=True).strategy
@@ -73,6 +77,8 @@ class Violations:
         self._objects = objects
         self._is_typed = is_typed
         self._root = Constraints([objects.source.structural.root])
+        self._fruitless = 0
+        """Objects in a row that could not be made invalid."""
 
     @property
     def strategy(self) -> SearchStrategy[NearlyValid]:
@@ -80,11 +86,24 @@ class Violations:
         return st.composite(self.draw)()
 
     def draw(self, draw: DrawFn) -> NearlyValid:
-        """Draw an object with one fault."""
+        """Draw an object with one fault. Raises Unsatisfiable if no object can be made invalid."""
         obj = self._objects.draw(draw)
+        found = self._with_fault(draw, obj)
+        if found is not None:
+            self._fruitless = 0
+            return found
+        self._fruitless += 1
+        if self._fruitless >= _MOST_FRUITLESS:
+            raise Unsatisfiable(
+                f"no change of {obj.get('kind')} objects gives an error of one field: their schema refuses too little"
+            )
+        return reject()
+
+    def _with_fault(self, draw: DrawFn, obj: Body) -> NearlyValid | None:
+        """Return a changed object with one fault, None if no change has made one."""
         changes = [each for steps in _places(obj) for each in self._changes(obj, steps)]
         if not changes:
-            reject()
+            return None
         first = draw(st.integers(0, len(changes) - 1))
         for each in (changes[first:] + changes[:first])[:_TRIED]:
             changed = deepcopy(obj)
@@ -94,7 +113,7 @@ class Violations:
             if error is None or (self._is_typed and error.field == _WHOLE):
                 continue
             return NearlyValid(changed, "" if error.field == _WHOLE else error.field, error.body)
-        return reject()
+        return None
 
     def _changes(self, obj: Body, steps: Steps) -> Iterator[_Change]:
         """Yield the changes that may make the value at a position invalid."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from steersman.net.client.http2 import connection as connections
 from steersman.net.client.http2.answer import WINDOW
 from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.http2.health import Health, health
+from steersman.net.client.http2.sending import CONNECTION_WINDOW
 from steersman.net.client.proxy_environment import ProxyEnvironment
 from steersman.net.client.tls import HTTP2
 from steersman.net.client.transport import Address, Transport, bounded
@@ -356,7 +358,7 @@ async def test_a_server_that_leaves_finishes_what_it_has(origin: Origin, ask: As
         await peer.until(frames.GOAWAY)  # the connection ends instead
 
     origin.scripts = [leaving, polite]
-    assert sorted(await asyncio.gather(*(ask() for _ in range(3)))) == [b"first", b"ok", b"ok"]
+    assert Counter(await asyncio.gather(*(ask() for _ in range(3)))) == {b"first": 1, b"ok": 2}
     assert len(origin.peers) == 2
     assert await ask() == b"ok"
     assert len(origin.peers) == 2
@@ -535,7 +537,7 @@ async def test_an_answer_that_is_not_read_leaves_nothing(origin: Origin, transpo
         (connection,) = kept._multiplexed
     assert connection is not None
     assert not connection.streams
-    assert connection.recv.left + connection.recv.unannounced == connections.CONNECTION_WINDOW
+    assert connection.recv.left + connection.recv.unannounced == CONNECTION_WINDOW
 
 
 async def test_a_body_that_is_cut_off_is_told_of(origin: Origin, transport: Transport) -> None:

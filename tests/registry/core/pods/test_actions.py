@@ -15,10 +15,13 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
-from steersman.endpoints.query import parse_query
+from steersman.endpoints.request import Request
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer
+from steersman.net.message import Request as HttpRequest
 from steersman.registry.core.nodes import NODES
 from steersman.registry.core.pods import eviction as pod_eviction
 from steersman.registry.core.pods.binding import bind_pod, create_binding
@@ -29,6 +32,7 @@ from steersman.registry.policy.poddisruptionbudgets import POD_DISRUPTION_BUDGET
 from steersman.registry.services import Services
 from steersman.rest.bound import bind
 from steersman.rest.context import Context
+from steersman.rest.resource import Resource
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 from tests.registry.podspecs import defaulted_pod
@@ -44,11 +48,8 @@ class OnlyCreate:
         return Verdict(Decision.ALLOW if allowed else Decision.NO_OPINION, "no way")
 
 
-class Request:
-    has_long_query = False
-
-    def __init__(self, query: str = "") -> None:
-        self.query = parse_query(query)
+def request(query: str = "") -> Request:
+    return Request(HttpRequest("GET", "/", query, Headers.from_pairs([]), EMPTY_BODY, Peer()))
 
 
 @pytest.fixture
@@ -67,9 +68,10 @@ async def services() -> AsyncIterator[Services]:
         api_audiences=(),
         sign_token=lambda claims: "",
         event_ttl=3600,
-        authenticate_token=lambda token: None,
+        authenticate_token=lambda token, audiences: None,
     )
-    for resource in (PODS, NODES, POD_DISRUPTION_BUDGETS):
+    resources: tuple[Resource[Any], ...] = (PODS, NODES, POD_DISRUPTION_BUDGETS)
+    for resource in resources:
         stores[resource.group, resource.plural] = store = Store(bind(resource, made), storage)
         await store.start()
     yield made
@@ -199,7 +201,7 @@ async def test_an_eviction_is_counted(services: Services) -> None:
 )
 async def test_refused_evictions(services: Services, status: dict[str, int], retry_after: int, cause: str) -> None:
     await running(services)
-    await guard(services, **status)
+    await guard(services, "p", **status)
     error = await refusal(evict_pod(services, CTX, "a", eviction()))
     assert (error.code, error.retry_after) == (429, retry_after)
     assert error.message == "Cannot evict pod as it would violate the pod's disruption budget."
@@ -245,30 +247,30 @@ async def test_two_budgets_are_too_many(services: Services) -> None:
 async def test_refused_logs(services: Services, query: str, code: int, message: str) -> None:
     containers = [{"name": "c", "image": "x"}, {"name": "d", "image": "x"}]
     await create(services, containers=containers, initContainers=[{"name": "i", "image": "x"}])
-    error = await refusal(pod_logs(services, CTX, "a", Request(query)))
+    error = await refusal(pod_logs(services, CTX, "a", request(query)))
     assert (error.code, error.message) == (code, message)
 
 
 async def test_a_pod_without_a_node_has_no_logs_and_no_streams(services: Services) -> None:
     await create(services)
-    assert (await pod_logs(services, CTX, "a", Request())).status == 204
+    assert (await pod_logs(services, CTX, "a", request())).status == 204
     for stream in (pod_exec, pod_port_forward):
-        error = await refusal(stream(services, CTX, "a", Request("container=c")))
+        error = await refusal(stream(services, CTX, "a", request("container=c")))
         assert (error.code, error.message) == (400, "pod a does not have a host assigned")
-    error = await refusal(proxy_to_pod(services, CTX, "a:80", Request()))
+    error = await refusal(proxy_to_pod(services, CTX, "a:80", request()))
     assert (error.code, error.message) == (400, "address not allowed")
 
 
 async def test_a_bound_pod_needs_its_node(services: Services) -> None:
     await create(services, nodeName="n")
-    error = await refusal(pod_logs(services, CTX, "a", Request()))
+    error = await refusal(pod_logs(services, CTX, "a", request()))
     assert (error.code, error.message) == (404, 'pods "n" not found')
 
 
 async def test_streams_over_get_need_the_right_to_create(services: Services) -> None:
     await create(services)
     ctx = Context(action=Action("get", "", "v1", "pods", "exec", "ns"))
-    error = await refusal(pod_exec(services, ctx, "a", Request()))
+    error = await refusal(pod_exec(services, ctx, "a", request()))
     assert (error.code, error.message) == (403, 'pods "a" is forbidden: no way')
 
 

@@ -19,6 +19,7 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.options import Options
 from steersman.registry.core.services.ip_repair import ServiceIPRepair
 from steersman.rest.context import loopback
+from tests.cached_objects import cached
 
 ALLOCATED = {"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}
 
@@ -40,10 +41,15 @@ class Cluster:
     async def service(self, name: str, address: str = "") -> Service:
         spec = ServiceSpec(cluster_ip=address, ports=[ServicePort(port=80)])
         service = Service(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
-        return await self.plane.objects("", "services").create(loopback("default"), service)
+        made: Service = await self.plane.objects("", "services").create(loopback("default"), service)
+        return made
 
-    async def address(self, address: str, service: str, labels: dict[str, str] | None = None, **parent: str) -> None:
-        reference = ParentReference(**{"resource": "services", "namespace": "default", "name": service, **parent})
+    async def address(
+        self, address: str, service: str, labels: dict[str, str] | None = None, parent: dict[str, str] | None = None
+    ) -> None:
+        reference = ParentReference(
+            **{"resource": "services", "namespace": "default", "name": service, **(parent or {})}
+        )
         metadata = ObjectMeta(name=address, labels=ALLOCATED if labels is None else labels)
         obj = IPAddress(metadata=metadata, spec=IPAddressSpec(parent_ref=reference))
         await self.plane.objects("networking.k8s.io", "ipaddresses").create(loopback(), obj)
@@ -80,17 +86,15 @@ async def test_an_address_whose_object_is_gone_gets_one(cluster: Cluster) -> Non
     await cluster.delete_address("10.0.0.9")
     assert await cluster.run_repair() == [("ClusterIPNotAllocated", "web")]
     assert await cluster.owner("10.0.0.9") == "web"
-    cached = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
-    assert cached.metadata.labels == ALLOCATED
+    kept = await cached(cluster.plane, "networking.k8s.io", "ipaddresses", "", "10.0.0.9")
+    assert kept.metadata.labels == ALLOCATED
 
 
 async def test_what_is_in_order_is_left_alone(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
-    before = (await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")).metadata.uid
+    before = (await cached(cluster.plane, "networking.k8s.io", "ipaddresses", "", "10.0.0.9")).metadata.uid
     assert await cluster.run_repair(later=1000) == []
-    assert (
-        await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
-    ).metadata.uid == before
+    assert (await cached(cluster.plane, "networking.k8s.io", "ipaddresses", "", "10.0.0.9")).metadata.uid == before
 
 
 async def test_an_address_without_its_service_is_taken_back_after_a_minute(cluster: Cluster) -> None:
@@ -140,7 +144,7 @@ async def test_an_address_that_no_service_made_is_left_to_who_made_it(cluster: C
 async def test_an_address_that_names_another_is_made_again(cluster: Cluster, parent: dict[str, str]) -> None:
     await cluster.service("web", "10.0.0.9")
     await cluster.delete_address("10.0.0.9")
-    await cluster.address("10.0.0.9", "web", **parent)
+    await cluster.address("10.0.0.9", "web", parent=parent)
     assert await cluster.run_repair() == [("ClusterIPNotAllocated", "web")]
     assert await cluster.owner("10.0.0.9") == "web"
 
@@ -150,8 +154,8 @@ async def test_labels_that_were_changed_are_put_right(cluster: Cluster) -> None:
     await cluster.delete_address("10.0.0.9")
     await cluster.address("10.0.0.9", "web", labels={"ipaddress.kubernetes.io/ip-family": "IPv6"})
     assert await cluster.run_repair() == []
-    cached = await cluster.plane.objects("networking.k8s.io", "ipaddresses").get_cached("", "10.0.0.9")
-    assert cached.metadata.labels == ALLOCATED
+    kept = await cached(cluster.plane, "networking.k8s.io", "ipaddresses", "", "10.0.0.9")
+    assert kept.metadata.labels == ALLOCATED
 
 
 async def test_an_address_of_two_services_stays_with_the_one_it_names(cluster: Cluster) -> None:

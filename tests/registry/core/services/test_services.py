@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
 from steersman.machinery.errors.status import StatusError
-from steersman.registry.core.services.allocation import _fill_node_ports
+from steersman.registry.core.services.allocation import fill_node_ports
 from steersman.registry.core.services.cluster_ips import static_band as address_band
 from steersman.registry.core.services.endpoints import ENDPOINTS
 from steersman.registry.core.services.node_ports import PortBitmap, PortOperation
@@ -240,6 +240,6 @@ def test_ports_that_are_asked_for_are_found_in_one_pass() -> None:
     made = Service(spec=ServiceSpec(type="NodePort"))
     made.spec.ports = ports
     operation = PortOperation(PortBitmap(range(30_000, 32_768)), dry_run=False)
-    _fill_node_ports(made, operation)
+    fill_node_ports(made, operation)
     assert (ports[0].node_port, ports[-1].node_port) == (30_007, 30_007)
     assert passes <= 2

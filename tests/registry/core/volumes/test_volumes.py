@@ -12,11 +12,11 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
 from steersman.registry.core.volumes.persistentvolumes import PERSISTENT_VOLUMES
 
-VOLUME = {
+VOLUME: dict[str, Any] = {
     "metadata": {"name": "pv"},
     "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}},
 }
-CLAIM = {
+CLAIM: dict[str, Any] = {
     "metadata": {"name": "pvc"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
 }

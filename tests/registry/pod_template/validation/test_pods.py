@@ -405,8 +405,8 @@ def test_nothing_is_wrong_with_usual_sources_of_variables(
     config_map: core.ConfigMapKeySelector | None,
 ) -> None:
     source = core.EnvVarSource(field_ref=field, secret_key_ref=secret, config_map_key_ref=config_map)
-    if env._is_usual(source):
-        assert list(env._validate_value_from(source, "", Path("env"))) == []
+    if env.is_usual(source):
+        assert list(env.validate_value_from(source, "", Path("env"))) == []
     alone = [each for each in (field, secret, config_map) if each is not None]
     if len(alone) != 1:
-        assert not env._is_usual(source)
+        assert not env.is_usual(source)

@@ -234,7 +234,7 @@ def _next_port(operation: PortOperation) -> int:
 def _fill_ports(service: Service, operation: PortOperation) -> None:
     """Allocate the ports of a new service. Raises StatusError."""
     if has_node_ports(service):
-        _fill_node_ports(service, operation)
+        fill_node_ports(service, operation)
     if needs_health_check(service):
         _fill_health_check_port(service, operation)
 
@@ -245,7 +245,7 @@ def _update_ports(new: Service, old: Service, operation: PortOperation) -> None:
     _update_health_check_port(new, old, operation)
 
 
-def _fill_node_ports(service: Service, operation: PortOperation) -> None:
+def fill_node_ports(service: Service, operation: PortOperation) -> None:
     """Allocate a node port for each port; equal ports with different protocols share it. Raises StatusError."""
     ports = service.spec.ports
     allocated: dict[int, int] = {}

@@ -41,11 +41,11 @@ def validate_env(variables: list[core.EnvVar], path: Path) -> Iterator[FieldErro
         if not is_usual_env_var_name(variable.name):
             yield from validate_required(is_relaxed_env_var_name, variable.name, path[index] / "name")
         source = variable.value_from
-        if source is not None and (variable.value or not _is_usual(source)):
-            yield from _validate_value_from(source, variable.value, path[index] / "valueFrom")
+        if source is not None and (variable.value or not is_usual(source)):
+            yield from validate_value_from(source, variable.value, path[index] / "valueFrom")
 
 
-def _is_usual(source: core.EnvVarSource) -> bool:
+def is_usual(source: core.EnvVarSource) -> bool:
     """Return True for a valid source of one of the three common types, alone."""
     if (field := source.field_ref) is not None:
         return field.api_version == "v1" and field.field_path in ENV_FIELDS and source == core.EnvVarSource(field)
@@ -60,7 +60,7 @@ def _is_usual_key(selector: core.ConfigMapKeySelector | core.SecretKeySelector) 
     return is_usual_config_map_key(selector.key) is not None and not is_dns1123_subdomain(selector.name)
 
 
-def _validate_value_from(source: core.EnvVarSource, value: str, path: Path) -> Iterator[FieldError]:
+def validate_value_from(source: core.EnvVarSource, value: str, path: Path) -> Iterator[FieldError]:
     sources = 0
     if source.field_ref is not None:
         sources += 1
