@@ -1,4 +1,4 @@
-"""The part of a search in the servers of `steersman envtest`, which test suites start by themselves.
+"""The part of a search in servers that test suites start: those of `steersman envtest`, and of fixtures of pytest.
 
 The folder in the environment variable FOLDER has the faults of the run (`task.json`). Each server there notes its points
 in a file of its own, a line of JSON each.
@@ -54,13 +54,13 @@ def is_of_clients(met: Met) -> bool:
 class Notes:
     """Faults of a server, whose points and hits are written to files. Raises OSError."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fault_set: FaultSet | None = None) -> None:
         task = msgspec.json.decode((folder / _TASK).read_bytes(), type=Task)
         name = f"{time.time_ns():020}-{os.getpid()}.jsonl"  # in the order of the servers' starts
         self._points = (folder / f"points-{name}").open("ab", buffering=0)
         self._hits = (folder / f"hits-{name}").open("ab", buffering=0)
         self._plane: ControlPlane | None = None
-        self.fault_set = FaultSet()
+        self.fault_set = FaultSet() if fault_set is None else fault_set
         """Faults for the server."""
         self._tap = Tap(
             task.faults,

@@ -24,6 +24,7 @@ from steersman.testing.client import Client, Tokens, token_of
 from steersman.testing.clock import Clock
 from steersman.testing.faults import Faults
 from steersman.testing.journal import Journal
+from steersman.testing.observers import Observation
 from steersman.testing.request_counter import counter_of
 from steersman.testing.users import ADMIN, UnknownUser, User
 from steersman.testing.waiting import Until, Wait, events_about, report, until_true
@@ -100,6 +101,7 @@ class Environment:
         self._cluster: Cluster | None = None
         self._running: tuple[ControlPlane, Address] | None = None
         self._recording: Recording | None = None
+        self._observation = Observation()
 
     async def start(self) -> None:
         """Start the server; it is ready when this returns.
@@ -123,9 +125,11 @@ class Environment:
                 server = self._running[0].server
                 assert server is not None
                 self._recording.start(server.traces)
+            self._observation.begin(self._running[0], self.fault_set)
             if self._temporary is not None:
                 throw_away_keys.keep(self._temporary.name)
         except BaseException:
+            await self.stop()
             self._end_clock()
             self._remove_temporary()
             raise
@@ -173,6 +177,7 @@ class Environment:
         if self._running is None:
             return
         self.faults.clear()
+        self._observation.end()
         self._stop_counting()
         plane, self._running = self._running[0], None
         recording, self._recording = self._recording, None
@@ -260,6 +265,8 @@ class Environment:
         if self._recording is not None:
             await self._recording.stop()
             self._recording.start(plane.server.traces)
+        self._observation.end()
+        self._observation.begin(plane, self.fault_set)
 
     async def wait_for(
         self,

@@ -39,6 +39,7 @@ _REPORT = (
     "clients for -)"
 )
 _FOLDER = "STEERSMAN_REPORT"
+_STRESS = "STEERSMAN_STRESS_FOLDER"
 _SERVERS = ("steersman", "steersman_controllers", "steersman_cluster", "steersman_session")
 
 
@@ -52,8 +53,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark, and let servers record their requests if a report is wanted."""
+    """Declare the mark, and let servers record their requests if a report is wanted.
+
+    In a run of `steersman stress` servers take part in its search.
+    """
     config.addinivalue_line("markers", _MARK)
+    if _STRESS in os.environ:
+        config.pluginmanager.import_plugin("steersman.stress.pytest_plugin")
     if _report_of(config) and _FOLDER not in os.environ:
         os.environ[_FOLDER] = mkdtemp(prefix="steersman-report-")  # workers of pytest-xdist inherit it
         config.add_cleanup(_remove_requests)
