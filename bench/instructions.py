@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Machine instructions for one request, compared between two versions of the server: a figure without noise.
 
-    python -m bench.instructions --a OLD/.venv/bin/steersman --b .venv/bin/steersman [--only pod]
+    python -m bench.instructions --a OLD/.venv/bin/steersman --b .venv/bin/steersman [--only pod] [--storage sqlite]
 
 Each command is started under Valgrind's callgrind (`valgrind` and `callgrind_control` must be there), which counts what
 its processes execute; the same requests are sent to both over TLS and HTTP/1.1. Instructions are not time: counting
 bytes is cheap for its instructions, missing a cache is dear. So a ratio says that something changed, and about how
 much; `side_by_side.py` says what it costs. Takes some three minutes.
+
+Creates are dry runs, on storage in memory, so that all are equal; with `--storage sqlite` they are stored, and the work of
+SQLite counts.
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ class Client:
 
 
 @contextmanager
-def counted(command: Path, folder: Path) -> Iterator[tuple[Client, Callable[[str], None]]]:
+def counted(command: Path, folder: Path, storage: str) -> Iterator[tuple[Client, Callable[[str], None]]]:
     """A server that runs under callgrind, and what ends a count and gives it a name."""
     python = command.with_name("python")
     process = subprocess.Popen(
@@ -91,7 +94,7 @@ def counted(command: Path, folder: Path) -> Iterator[tuple[Client, Callable[[str
             python,
             command,
             "serve",
-            "--storage=memory",
+            f"--storage={storage}",
             f"--data-dir={folder}/data",
             "--secure-port=0",
             "--disable-admission-plugins=ServiceAccount",
@@ -115,8 +118,8 @@ def counted(command: Path, folder: Path) -> Iterator[tuple[Client, Callable[[str
         process.wait()
 
 
-def operations(client: Client) -> dict[str, Operation]:
-    """Return the counted operations, by name."""
+def operations(client: Client, *, are_stored: bool) -> dict[str, Operation]:
+    """Return the counted operations, by name; `are_stored` is False if creates are dry runs."""
     for number in range(20):
         client.ask("POST", CONFIG_MAPS, config_map(f"listed-{number}"))
     made_pod = client.ask("POST", PODS, pod("pod"))
@@ -124,6 +127,15 @@ def operations(client: Client) -> dict[str, Operation]:
     for each in (made_pod, made_map):
         del each["metadata"]["resourceVersion"]
     count = iter(range(1_000_000))
+
+    def create(collection: str, make: Callable[[str], dict[str, Any]]) -> Operation:
+        def send() -> None:
+            made = make("new")
+            if are_stored:
+                made["metadata"]["name"] = f"new-{next(count)}"
+            client.ask("POST", collection if are_stored else f"{collection}?dryRun=All", made)
+
+        return send
 
     def change(made: dict[str, Any], collection: str, method: str, media: str = "application/json") -> Operation:
         def send() -> None:
@@ -139,8 +151,8 @@ def operations(client: Client) -> dict[str, Operation]:
     return {
         "get pod": lambda: client.ask("GET", f"{PODS}/pod"),
         "list 21 configmaps": lambda: client.ask("GET", f"{CONFIG_MAPS}?limit=500"),
-        "create pod": lambda: client.ask("POST", f"{PODS}?dryRun=All", pod("new")),
-        "create configmap": lambda: client.ask("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("new")),
+        "create pod": create(PODS, pod),
+        "create configmap": create(CONFIG_MAPS, config_map),
         "put pod": change(made_pod, PODS, "PUT"),
         "put configmap": change(made_map, CONFIG_MAPS, "PUT"),
         "merge pod": change(made_pod, PODS, "PATCH", MERGE),
@@ -157,12 +169,12 @@ def config_map(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def count(command: Path, only: str) -> dict[str, float]:
+def count(command: Path, only: str, storage: str) -> dict[str, float]:
     """Instructions for one of each operation whose name has `only` in it."""
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as name:
         folder = Path(name)
-        with counted(command, folder) as (client, end_count):
-            for title, operation in operations(client).items():
+        with counted(command, folder, storage) as (client, end_count):
+            for title, operation in operations(client, are_stored=storage != "memory").items():
                 if only not in title:
                     continue
                 if title == LARGE_LIST:
@@ -177,10 +189,10 @@ def count(command: Path, only: str) -> dict[str, float]:
         found: dict[str, float] = {}
         for dump in folder.glob("out.*"):
             text = dump.read_text()
-            title = re.search(r"^desc: Trigger: dump (.+)$", text, re.M)
+            desc = re.search(r"^desc: Trigger: dump (.+)$", text, re.M)
             total = re.search(r"^summary: (\d+)", text, re.M)
-            if title is not None and total is not None:
-                found[title[1]] = int(total[1]) / times(title[1])
+            if desc is not None and total is not None:
+                found[desc[1]] = int(total[1]) / times(desc[1])
         return found
 
 
@@ -194,8 +206,9 @@ def main() -> None:
     parser.add_argument("--a", type=Path, required=True, metavar="COMMAND", help="the `steersman` of one version")
     parser.add_argument("--b", type=Path, required=True, metavar="COMMAND", help="that of the other")
     parser.add_argument("--only", default="", metavar="TEXT", help="operations whose name has this in it")
+    parser.add_argument("--storage", choices=("memory", "sqlite"), default="memory", help="where the servers store")
     args = parser.parse_args()
-    a, b = count(args.a.absolute(), args.only), count(args.b.absolute(), args.only)
+    a, b = (count(each.absolute(), args.only, args.storage) for each in (args.a, args.b))
     print("| operation | A, thousand instructions | B | B/A |\n|---|--:|--:|--:|")
     for title in a:
         if title in b and title != "what came before":

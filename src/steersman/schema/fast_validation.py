@@ -28,11 +28,7 @@ from .patterns import matches
 def is_valid(node: Node, value: Any) -> bool:
     """Return True if a value is valid by the node, including all its parts."""
     kind = value.__class__
-    if kind is int:
-        bounds = node.bounds
-        if bounds is not None and not bounds[0] <= value <= bounds[1]:
-            return False
-    elif value is None:
+    if value is None:
         is_free = not node.types or node.traits & NULLABLE
         return bool(is_free) and (node.checks is None or node.checks.enum is None)
     if not node.mask & BITS[kind]:
@@ -40,16 +36,17 @@ def is_valid(node: Node, value: Any) -> bool:
     checks = node.checks
     if checks is not None and checks.has_junctors and not _is_one_of_junctors(checks, value):
         return False
-    if kind is dict:
-        return (checks is None or _accepts_members(checks, value)) and _accepts_object(node, value)
     if kind is str:
         return (not node.format or _has_format(node.format, value)) and (checks is None or _accepts_text(checks, value))
+    if kind is dict:
+        return (checks is None or _accepts_members(checks, value)) and _accepts_object(node, value)
     if kind is list:
         return (checks is None or _accepts_items(checks, value)) and _accepts_list(node, value)
     if kind is bool:
         return checks is None or checks.enum is None or is_in(checks, value)
-    if kind is int and node.bounds is not None:
-        return True
+    bounds = node.bounds
+    if kind is int and bounds is not None:
+        return bool(bounds[0] <= value <= bounds[1])
     return _accepts_number(node, checks, value)
 
 
