@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.controlplane.workers.owner import pause
+from steersman.controlplane.workers.pool import pause
 from steersman.controlplane.workers.sums import summed
 
 ONE = """\

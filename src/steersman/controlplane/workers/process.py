@@ -26,6 +26,17 @@ _SCRAPE: Final = 3.0
 """Seconds allowed for a worker to send its metrics."""
 
 Gather = Callable[["WorkerProcess", int], None]
+Launch = Callable[[int, list[int]], subprocess.Popen[bytes]]
+"""Starts a process that inherits the descriptor of the shared words and others. Blocks. Raises OSError."""
+
+
+def launch_process(words: int, descriptors: list[int]) -> subprocess.Popen[bytes]:
+    """Start and return the process of a worker, which inherits these descriptors. Blocks. Raises OSError."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", _MODULE, str(words), *map(str, descriptors)],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[words, *descriptors],
+    )
 
 
 class WorkerProcess:
@@ -34,7 +45,12 @@ class WorkerProcess:
     """
 
     def __init__(
-        self, given: WorkerSettings, words: SharedWords, gather: Gather, ended: Callable[[WorkerProcess], None]
+        self,
+        given: WorkerSettings,
+        words: SharedWords,
+        gather: Gather,
+        ended: Callable[[WorkerProcess], None],
+        launch: Launch = launch_process,
     ) -> None:
         self.settings = given
         self.leaving = False
@@ -47,6 +63,7 @@ class WorkerProcess:
         self._words = words
         self._gather = gather
         self._ended = ended
+        self._launch = launch
         self._handed = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
@@ -71,7 +88,7 @@ class WorkerProcess:
             await storage.connect(near_storage, self._connection_lost)
         descriptors = [each.fileno() for each in theirs]
         try:
-            self._process = await asyncio.to_thread(self._launched, descriptors)
+            self._process = await asyncio.to_thread(self._launch, self._words.descriptor, descriptors)
         except BaseException:
             for each in (near, self._connections):
                 each.close()
@@ -81,15 +98,6 @@ class WorkerProcess:
                 each.close()
         self._link = await Link.on(near, self._received, self._connection_lost)
         self._link.send(frame(Kind.SETTINGS, 0, messages.encode(self.settings)))
-
-    def _launched(self, descriptors: list[int]) -> subprocess.Popen[bytes]:
-        """Start and return the process, which inherits these descriptors. Blocks. Raises OSError."""
-        words = self._words.descriptor
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", _MODULE, str(words), *map(str, descriptors)],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[words, *descriptors],
-        )
 
     async def ready(self) -> Address:
         """Return the address once the process accepts connections. Raises OptionsError if it ends before."""
