@@ -20,7 +20,7 @@ BOUND: Final = 0.08
 """Seconds of a function of tests, with all its parameters, above which it is in the list."""
 _INERTIA: Final = 1.5
 """Factor by which the seconds of a listed function count more, so that those near the bound do not come and go."""
-_MOST_OF_A_FILE: Final = 0.25
+_MOST_OF_A_FILE: Final = 0.3
 """Seconds of a function that stays out of the list because it is the quickest of its file."""
 _HEAD: Final = """\
 # Tests that `make test` leaves out and `make test TESTS=tests` runs, as CI does: those above the bound of
