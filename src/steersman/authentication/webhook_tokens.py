@@ -39,5 +39,6 @@ def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
 
 
 def read_review(answer: bytes, version: str) -> TokenReview:
+    """Decode the answer of a webhook. Raises DecodeError."""
     check_value_count(answer, _MAX_VALUES)
     return decode_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)
