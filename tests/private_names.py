@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-_PRIVATE = re.compile(r"_(?!_)\w+")
+_PRIVATE = re.compile(r"_(?!_)(?!replace\b)\w+")
+"""Private names. `_replace` is a public method of named tuples."""
 _LIKELY = re.compile(r"\._[a-zA-Z]|\bimport\b.*\b_[a-zA-Z]|^    _\w+,$|[\"']_[a-zA-Z]", re.MULTILINE)
 """Text that may have a private name: parsing all files takes long."""
 _PATCHED = re.compile(r"steersman\.[\w.]*\._(?!_)\w+")

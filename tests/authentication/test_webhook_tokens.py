@@ -71,13 +71,13 @@ async def test_who_is_unknown_is_nobody_and_errors_are_told() -> None:
 async def test_a_large_answer_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     user = {"username": "jane", "groups": [f"group-{number}" for number in range(20_000)]}
     threads = []
-    read = webhook_tokens._read
+    read = webhook_tokens.read_review
 
     def watched(data: bytes, version: str) -> TokenReview:
         threads.append(threading.current_thread())
         return read(data, version)
 
-    monkeypatch.setattr(webhook_tokens, "_read", watched)
+    monkeypatch.setattr(webhook_tokens, "read_review", watched)
     found = await tokens(Hook(answer(authenticated=True, user=user))).authenticate_token("t", ("api",))
     assert found is not None
     assert len(found.user.groups) == 20_001

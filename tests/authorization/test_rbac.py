@@ -185,7 +185,7 @@ def test_decisions_are_those_of_the_documentation_after_every_change(history: An
 
 
 async def test_decisions_are_the_same_where_there_is_much_to_look_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rbac_bindings, "_WIDE", 1)
+    monkeypatch.setattr(rbac_bindings, "WIDE", 1)
 
     async def judged(history: Any) -> None:
         authorizer = RbacAuthorizer(few_bindings=-1)

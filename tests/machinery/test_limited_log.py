@@ -35,5 +35,5 @@ def test_keys_are_bounded_in_number_and_length() -> None:
     log = LimitedLog(logging.getLogger("steersman.test"), Clock())
     for number in range(10_000):
         log.warning(f"{number}" * 1000, "failed")
-    assert 128 <= log._seen.count <= 256
-    assert max(map(len, log._seen)) <= 512
+    assert 128 <= log.seen.count <= 256
+    assert max(map(len, log.seen)) <= 512

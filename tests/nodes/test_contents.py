@@ -474,7 +474,7 @@ async def test_nothing_is_left_of_pods_that_are_gone() -> None:
         await shared.start_and_run({}, it._world, NOW + 9)  # a sync that was in progress
         shared.start_container(it.container if it.pod.spec.containers else it.pod.spec.init_containers[0], "x", NOW)
         contents.forget(it.pod)
-    assert (contents._pods, contents._writers, contents._found, contents._followed) == ({}, {}, 0, 0)
+    assert (contents._pods, contents._writers, contents._found, contents.followed) == ({}, {}, 0, 0)
     assert (contents.store.used_bytes, len(contents.store)) == (0, 0)
 
 
@@ -557,4 +557,4 @@ async def test_what_an_ended_container_has_still_to_do_is_done_later(monkeypatch
     assert it.exit_of("c") is not None
     await it.sync_at(11)
     assert it.file("/d/f") == b"1\n2\n3\n"
-    assert it.contents._followed == 0
+    assert it.contents.followed == 0

@@ -167,6 +167,7 @@ class RemoteDiscovery:
 
 
 def is_aggregated(content_type: str) -> bool:
+    """Return True for the media type of aggregated discovery documents."""
     media, *parameters = (trim_space(each) for each in content_type.split(";"))
     values = dict(each.split("=", 1) for each in parameters if "=" in each)
     return (

@@ -285,6 +285,7 @@ class Definitions:
                 del self._pending[name]
 
     async def sync_definition(self, name: str) -> None:
+        """Serve, change or withdraw the resource of a definition, as the cached definition says."""
         entry = self._store.cacher.get(self._store.prefix + name)
         if entry is None:
             await self._withdraw(name)
@@ -453,6 +454,7 @@ class Definitions:
     async def delete_each(
         self, names: Sequence[tuple[str, str]], objects: Objects, requested: set[tuple[str, str]]
     ) -> None:
+        """Delete the objects with these namespaces and names, and add them to `requested`. Raises StatusError."""
         async for namespace, name in time_sliced(names):  # deleting a marked object returns without waiting
             try:
                 await objects.delete(loopback(namespace, name), name)

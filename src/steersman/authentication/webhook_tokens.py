@@ -33,11 +33,12 @@ def reviews(post: Callable[[bytes], Awaitable[bytes]], version: str) -> Review:
     async def review(asked: TokenReview) -> TokenReview:
         sent = TokenReview(kind=KIND, api_version=f"{GROUP}/{version}", spec=asked.spec)
         answer = await post(encode(sent) + b"\n")
-        return await offload_if(is_large_review(answer), _read, answer, version)
+        return await offload_if(is_large_review(answer), read_review, answer, version)
 
     return review
 
 
-def _read(answer: bytes, version: str) -> TokenReview:
+def read_review(answer: bytes, version: str) -> TokenReview:
+    """Decode the answer of a webhook. Raises DecodeError."""
     check_value_count(answer, _MAX_VALUES)
     return decode_review(TokenReview, answer, GROUP, version, KIND, _REGISTERED)

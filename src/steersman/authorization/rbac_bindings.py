@@ -23,7 +23,7 @@ from steersman.machinery.errors.field import quote
 
 GROUP: Final = "rbac.authorization.k8s.io"
 
-_WIDE: Final = 1_000
+WIDE: Final = 1_000
 """Number of subjects from which a binding is not indexed but checked for each user."""
 _ORDERED: Final = 2_000
 """Limit of bindings that are sorted by name, so that sorting is quick; upstream does not sort."""
@@ -100,7 +100,7 @@ class Binding:
     @property
     def is_wide(self) -> bool:
         """True if the binding has so many subjects that indexing them would take long."""
-        return len(self.keys) > _WIDE
+        return len(self.keys) > WIDE
 
     def describe(self, subject_index: int) -> str:
         """Return the audit log's description of the right that the binding gives to the subject at `subject_index`."""

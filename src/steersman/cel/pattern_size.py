@@ -28,7 +28,7 @@ _PLAIN: Final = 48
 """The length up to which a pattern without repetition counts cannot become too large."""
 
 _CLASS_PART: Final = r"\\[pP](?:\{[^{}]*\}|(?s:.))?|\\(?s:.)?|\[:\^?[a-z]*:\]|[^\]\\]"
-_TOKEN: Final = re.compile(
+TOKEN: Final = re.compile(
     r"(?P<quoted>\\Q(?s:.*?)(?:\\E|\Z))"
     r"|(?P<unicode>\\[pP](?:\{[^{}]*\}|(?s:.))?)"
     r"|(?P<escape>\\(?s:.)?)"
@@ -168,7 +168,7 @@ def _measured(pattern: str) -> _Measured:
     literal = _FOLDED if "(?" in pattern else 1
     groups = [_Part(0)]
     read = 0
-    for token in _TOKEN.finditer(pattern):
+    for token in TOKEN.finditer(pattern):
         kind, text, part = token.lastgroup, token[0], groups[-1]
         size = 0
         if kind in ("open", "flags"):

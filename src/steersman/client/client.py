@@ -464,6 +464,7 @@ async def _events(resource: APIResource[T], response: Response) -> AsyncIterator
 
 
 def decode_events(resource: APIResource[T], lines: Sequence[bytes]) -> Sequence[Event[T]]:
+    """Decode the lines of a watch. Raises Undecodable."""
     try:
         return [_decode_event(resource, line) for line in lines if line]
     except _NOT_DECODED as error:

@@ -137,6 +137,7 @@ class Upkeep:
         self._start(periodic("service address and port repair", self.restore_all, REPAIR_INTERVAL))
 
     async def restore_all(self) -> None:
+        """Repair all ports, and request the repair of all addresses."""
         await self.repair_ports()
         self.addresses.everything_changed()
         self._address_repair.wake()

@@ -194,6 +194,7 @@ class StructKind(Kind[T]):
         return self.decode_struct(b"{" + body)
 
     def decode_struct(self, data: bytes) -> T:
+        """Decode stored JSON, whose unknown members are left out. Raises DecodeError."""
         try:
             return self._decode_own(data)
         except msgspec.ValidationError:

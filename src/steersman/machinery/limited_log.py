@@ -25,17 +25,17 @@ class LimitedLog:
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = monotonic) -> None:
         self._logger: Final = logger
         self._clock: Final = clock
-        self._seen: Final[BoundedCache[str, tuple[float, int]]] = BoundedCache(_MOST_KEYS)
+        self.seen: Final[BoundedCache[str, tuple[float, int]]] = BoundedCache(_MOST_KEYS)
         """The time of each key's last line, and the number of lines left out since."""
 
     def warning(self, key: str, text: str, *arguments: object) -> None:
         """Log a warning, unless one with the same key was logged less than a minute ago."""
         key = key[:_LONGEST_KEY]
         moment = self._clock()
-        written, left_out = self._seen[key] or (moment - _EVERY, 0)
+        written, left_out = self.seen[key] or (moment - _EVERY, 0)
         if moment - written < _EVERY:
-            self._seen.keep(key, (written, left_out + 1))
+            self.seen.keep(key, (written, left_out + 1))
             return
-        self._seen.keep(key, (moment, 0))
+        self.seen.keep(key, (moment, 0))
         more = f" ({left_out} more in the last {moment - written:.0f} s)" if left_out else ""
         self._logger.warning(text + "%s", *arguments, more)

@@ -124,7 +124,9 @@ class Contents:
         self._pods: dict[str, _PodState] = {}
         self.full: Callable[[Pod, str], None] = _ignore_full_volume
         """Called once with a pod and the name of its volume that is full."""
-        self._found = self._followed = self._servers = 0
+        self._found = self._servers = 0
+        self.followed = 0
+        """Number of commands that are followed."""
         self._writers: dict[VolumeKey, dict[str, FollowedCommand]] = {}
 
     def for_pod(self, pod: Pod) -> PodContents | None:
@@ -185,9 +187,9 @@ class Contents:
 
     def add_command(self, state: _PodState, container_id: str, command: FollowedCommand) -> None:
         """Follow the command of a container, unless as many are followed as may be."""
-        if state.is_gone or self._followed >= MOST_FOLLOWED:
+        if state.is_gone or self.followed >= MOST_FOLLOWED:
             return
-        self._followed += 1
+        self.followed += 1
         state.commands[container_id] = state.logs[container_id] = command
         for key in command.keys:
             writers = self._writers.setdefault(key, {})
@@ -198,7 +200,7 @@ class Contents:
         """Stop following the command of a container."""
         command = state.commands.pop(container_id, None)
         if command is not None:
-            self._followed -= 1
+            self.followed -= 1
         for key in () if command is None else command.keys:
             writers = self._writers.get(key, {})
             writers.pop(container_id, None)

@@ -144,6 +144,7 @@ class Heartbeats:
             started_at = max(started_at + every, simulated_time.time() - every)
 
     async def beat(self, node: SimulatedNode) -> None:
+        """Renew the lease of a reachable node that is simulated, and report its status where that is due."""
         if node.unreachable or not self._has(node):
             return
         now = simulated_time.time

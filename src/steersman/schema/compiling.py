@@ -197,6 +197,7 @@ class Compiler:
         return all(id(each) in alike for each in _schemas_in(plain))
 
     def compiled(self, plain: Mapping[str, Any]) -> Node:
+        """Compile a schema that has no node yet. Raises UnsupportedSchemaError."""
         refuse_unsupported(plain)
         checks = self._checks(plain)
         if plain.get("x-kubernetes-preserve-unknown-fields") is False:
@@ -384,5 +385,6 @@ def _shared(node: Node) -> Node:
 
 
 def forget(use: Use) -> None:
+    """Remove a node that nobody uses any more."""
     if in_use.get(use.key) is use:
         del in_use[use.key]

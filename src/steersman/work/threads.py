@@ -483,6 +483,7 @@ class Interpreter:
         self._is_closed = False
 
     def thread_starts_work(self) -> None:
+        """Count one more working thread; the first stops garbage collection."""
         _switch_interval.shorten()
         with self._lock:
             self._working += 1
@@ -492,6 +493,7 @@ class Interpreter:
                 self._collected = self._looked = monotonic()
 
     def thread_ends_work(self) -> None:
+        """Count one working thread less, and schedule the end of the rest."""
         self.collect()
         _switch_interval.restore()
         with self._lock:
@@ -534,6 +536,7 @@ class Interpreter:
             self._holds_collection = False
 
     def close(self) -> None:
+        """Enable garbage collection for good, as the threads end."""
         with self._lock:
             self._is_closed = True  # so that a step that starts while the threads end does not disable collection
             self._enable_collection()

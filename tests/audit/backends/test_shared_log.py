@@ -20,7 +20,7 @@ from pathlib import Path
 from steersman.audit.backends import rotation
 from steersman.audit.backends.rotation import Limits
 from steersman.audit.backends.shared_log import SharedLogFile
-rotation._MEGABYTE = 1000
+rotation.MEGABYTE = 1000
 log = SharedLogFile(Path(sys.argv[2]), Limits(size=1), lambda work: work(), int(sys.argv[1]))
 for number in range(300):
     assert not list(log.write([f"{sys.argv[3]}-{number}\\n".encode()] * 2))
@@ -49,7 +49,7 @@ def test_every_line_of_every_process_is_there_once_whoever_moves_the_file_aside(
 
 
 def test_a_file_that_another_process_has_moved_aside_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rotation, "_MEGABYTE", 1000)
+    monkeypatch.setattr(rotation, "MEGABYTE", 1000)
     lock = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
     path = tmp_path / "logs" / "audit.log"
     log = SharedLogFile(path, Limits(size=1), at_once, lock)

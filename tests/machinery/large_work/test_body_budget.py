@@ -67,7 +67,7 @@ async def test_who_does_not_wait_any_more_takes_no_room() -> None:
     left.cancel()
     room.release("alice", MAX_BYTES)
     await asyncio.gather(left, return_exceptions=True)
-    assert not room._shares
+    assert not room.shares
 
 
 async def test_who_leaves_when_the_turn_has_come_gives_it_on() -> None:
@@ -79,4 +79,4 @@ async def test_who_leaves_when_the_turn_has_come_gives_it_on() -> None:
     await asyncio.gather(late, return_exceptions=True)
     await last
     room.release("alice", MAX_BYTES)
-    assert not room._shares
+    assert not room.shares

@@ -28,7 +28,7 @@ async def test_no_more_are_begun_than_there_are_places() -> None:
     await waiting
     third.release()
     second.release()
-    assert permits._by_user == {}
+    assert permits.by_user == {}
 
 
 async def test_the_next_is_of_a_user_with_the_fewest_and_the_smallest_of_these() -> None:
@@ -66,7 +66,7 @@ async def test_who_goes_away_takes_no_place_with_them() -> None:
     held.release()
     given.cancel()  # it has been given the place, and does not know it yet
     await settled()
-    assert permits._by_user == {}
+    assert permits.by_user == {}
     last = Permit(permits, "dora", 1)
     await asyncio.wait_for(last.acquire(), 1)
 

@@ -51,7 +51,7 @@ def test_pods_that_differ_in_values_alone_have_one_outline() -> None:
     others: list[Any] = [{**POD, "metadata": {"name": "b", "labels": {"x": "z"}}}, {**POD, "metadata": {"name": "c"}}]
     first, second, third = [made(manager, kind.from_plain(each).obj) for each in (POD, *others)]
     assert first == second != third
-    assert manager._new.count == 2
+    assert manager.fields_by_outline.count == 2
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_pods_that_differ_in_values_alone_have_one_outline() -> None:
 def test_what_is_large_is_not_remembered(large: Any) -> None:
     manager = FieldManager(PlainKind(Schema(ROOT)))
     assert made(manager, large)
-    assert manager._new.count == 0
+    assert manager.fields_by_outline.count == 0
 
 
 def test_few_are_remembered() -> None:
     manager = FieldManager(PlainKind(Schema(ROOT)))
     for number in range(1_000):
         made(manager, {"metadata": {"labels": {str(number): ""}}})
-    assert manager._new.count <= 128
+    assert manager.fields_by_outline.count <= 128
 
 
 def test_what_clients_choose_of_an_outline_takes_no_more_room_than_there_is() -> None:
@@ -76,12 +76,12 @@ def test_what_clients_choose_of_an_outline_takes_no_more_room_than_there_is() ->
     for number in range(100):
         labels = {f"{number}.{each}": "" for each in range(2_000)}
         made(manager, {"metadata": {"labels": labels}})
-    assert manager._new.count == 0
+    assert manager.fields_by_outline.count == 0
     most = 0
     for number in range(100):
         labels = {f"{number}.{each}": "" for each in range(1_000)}
         made(manager, {"metadata": {"labels": labels}})
-        outlines = [*manager._new, *manager._new._old]
+        outlines = [*manager.fields_by_outline, *manager.fields_by_outline._old]
         most = max(most, sum(len(part) for outline in outlines for part in outline if isinstance(part, tuple)))
     assert 10_000 < most < 30_000
 
@@ -105,7 +105,7 @@ def test_pods_of_one_spec_have_the_fields_of_their_own_metadata_and_status() -> 
             obj: Any = {"spec": each, **other}
             made_anew = made(FieldManager(kind), kind.from_plain(obj).obj)
             assert made(remembering, kind.from_plain(obj).obj) == made_anew
-    assert remembering._of_specs.count == 15
+    assert remembering.fields_by_spec.count == 15
 
 
 def optional(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -286,8 +286,8 @@ def test_usual_labels_are_those_that_were_found_right(labels: dict[str, str]) ->
 
 
 def test_only_so_many_names_are_remembered_and_no_long_ones() -> None:
-    for number in range(formats._KNOWN + 10):
+    for number in range(formats.MOST_KNOWN + 10):
         assert not formats.is_qualified_name(f"example.com/n{number}")
     assert formats.is_qualified_name("a" * 5000)
-    assert 0 < len(formats._known_keys) <= formats._KNOWN
-    assert max(map(len, formats._known_keys)) <= 253 + 1 + 63
+    assert 0 < len(formats.known_keys) <= formats.MOST_KNOWN
+    assert max(map(len, formats.known_keys)) <= 253 + 1 + 63

@@ -63,6 +63,7 @@ def _answer(verdict: Verdict) -> Answer:
 
 
 def question_of(check: Check, user: UserInfo) -> Asked:
+    """Return the request to authorize for a check of an expression, by the user or a service account."""
     if check.service_account is not None:
         namespace, name = check.service_account
         user = UserInfo(service_account_username(namespace, name), groups=service_account_groups(namespace))

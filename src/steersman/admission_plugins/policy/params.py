@@ -141,6 +141,7 @@ class Params:
 
 
 def decode_object(served: ServedResource, body: bytes) -> Plain:
+    """Return a served body in the version of a policy, with kind and apiVersion."""
     form, other = served.form, served.other
     if other is None or served.resource.conversion is not None:
         plain: Plain = decode_plain(form.prefix + body)

@@ -213,6 +213,7 @@ class ResourceQuota(Plugin):
 
 
 def snapshot(quota: Quota) -> QuotaSnapshot:
+    """Return the members of a quota that admission reads."""
     metadata, status = quota.metadata, quota.status
     return QuotaSnapshot(metadata.name, metadata.resource_version, scopes_of(quota), status.hard, status.used)
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from steersman.machinery.private_files import make_folders
 from steersman.machinery.values.times import unix_now
 
-_MEGABYTE: Final = 1 << 20
+MEGABYTE: Final = 1 << 20
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}", re.ASCII)
 _LAYOUT: Final = "%Y-%m-%dT%H-%M-%S.%f"
 _COMPRESSED: Final = ".gz"
@@ -46,7 +46,7 @@ class LogFile:
         self._path: Final = path
         self._limits: Final = limits
         self._later: Final = later
-        self._most: Final = limits.size * _MEGABYTE
+        self._most: Final = limits.size * MEGABYTE
         self._size = 0
         self._cleaning: Final = threading.Lock()
         self._to_clean = False
@@ -238,7 +238,7 @@ def _compress(path: Path) -> None:
             open(os.open(target, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, mode), "wb") as file,
             gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6) as packed,
         ):
-            shutil.copyfileobj(source, packed, _MEGABYTE)
+            shutil.copyfileobj(source, packed, MEGABYTE)
     except OSError:
         target.unlink(missing_ok=True)
         raise

@@ -32,6 +32,7 @@ class URLValue(Extension):
 
 
 def read_url(text: str) -> URLValue:
+    """Parse a URL. Raises EvaluationError."""
     wrong = uri_error(text)
     if wrong is None:
         plain = text.partition("#")[0]

@@ -29,14 +29,15 @@ class BodyBudget:
     """A budget for large request bodies with a share for each user; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._shares: dict[str, _Share] = {}
+        self.shares: Final[dict[str, _Share]] = {}
+        """Shares in use by user."""
 
     async def acquire(self, user: str, size: int) -> None:
         """Wait until the budget allows a body of `size` bytes. The caller must call `release` afterwards.
 
         Raises StatusError 429 if MAX_WAITING bodies of this user wait already.
         """
-        share = self._shares.setdefault(user, _Share())
+        share = self.shares.setdefault(user, _Share())
         if not share.waiting and self._fits(share, size):
             share.size += size
             return
@@ -55,7 +56,7 @@ class BodyBudget:
 
     def release(self, user: str, size: int) -> None:
         """Return `size` bytes to the budget, and admit the next waiting bodies of the user."""
-        share = self._shares[user]
+        share = self.shares[user]
         share.size -= size
         while share.waiting and self._fits(share, share.waiting[0][0]):
             size, turn = share.waiting.popleft()
@@ -63,7 +64,7 @@ class BodyBudget:
                 share.size += size
                 turn.set_result(None)
         if not share.size:
-            del self._shares[user]
+            del self.shares[user]
 
     def _fits(self, share: _Share, size: int) -> bool:
-        return not share.size or share.size + size <= min(MAX_BYTES, _IN_ALL // len(self._shares))
+        return not share.size or share.size + size <= min(MAX_BYTES, _IN_ALL // len(self.shares))

@@ -18,12 +18,13 @@ class Permits:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._by_user: dict[str, int] = {}
+        self.by_user: Final[dict[str, int]] = {}
+        """Permits in use by user."""
         self._waiting: list[tuple[Permit, asyncio.Future[None]]] = []
 
     async def acquire(self, permit: Permit) -> None:
         """Wait for a permit."""
-        if sum(self._by_user.values()) < self._most:
+        if sum(self.by_user.values()) < self._most:
             self._give(permit)
             return
         turn = asyncio.get_running_loop().create_future()
@@ -40,23 +41,23 @@ class Permits:
 
     def release(self, permit: Permit) -> None:
         """Release a permit and hand it to the next waiting request."""
-        left = self._by_user[permit.user] - 1
+        left = self.by_user[permit.user] - 1
         if left:
-            self._by_user[permit.user] = left
+            self.by_user[permit.user] = left
         else:
-            del self._by_user[permit.user]
+            del self.by_user[permit.user]
         waiting = [each for each in self._waiting if not each[1].done()]
         if not waiting:
             self._waiting.clear()
             return
-        following = min(waiting, key=lambda each: (self._by_user.get(each[0].user, 0), each[0].size))
+        following = min(waiting, key=lambda each: (self.by_user.get(each[0].user, 0), each[0].size))
         waiting.remove(following)
         self._waiting = waiting
         self._give(following[0])
         following[1].set_result(None)
 
     def _give(self, permit: Permit) -> None:
-        self._by_user[permit.user] = self._by_user.get(permit.user, 0) + 1
+        self.by_user[permit.user] = self.by_user.get(permit.user, 0) + 1
 
 
 class Permit:

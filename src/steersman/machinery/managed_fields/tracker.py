@@ -134,11 +134,11 @@ class FieldManager:
     spec_merges: SpecMerges = field(init=False, default_factory=result_cache, compare=False)
     """A cache of the merges of applied specs."""
     _outlines: Outlines = field(init=False, compare=False)
-    _new: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
+    fields_by_outline: BoundedCache[Outline, msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=result_cache, compare=False
     )
     """A cache of the FieldsV1 of new objects by their outlines; "" if an object sets no fields."""
-    _of_specs: BoundedCache[tuple[Outline, bytes], msgspec.Raw | Literal[""]] = field(
+    fields_by_spec: BoundedCache[tuple[Outline, bytes], msgspec.Raw | Literal[""]] = field(
         init=False, default_factory=result_cache, compare=False
     )
     """A cache of the FieldsV1 of new objects by the outline of all but the spec, and the text of the spec: a text is made
@@ -190,23 +190,23 @@ class FieldManager:
         if not isinstance(spec, msgspec.Struct) or len(text := _encode(spec)) < _SHORT_SPEC:
             return self._fields_by_outline(struct_outline(root, obj), obj)
         rest = struct_outline(root, replace(obj, spec=None))
-        known = None if rest is None else self._of_specs[rest, text]
+        known = None if rest is None else self.fields_by_spec[rest, text]
         if known is not None:
             return known or None
         fields = self._fields_by_outline(struct_outline(root, obj), obj)
         if rest is not None:
-            self._of_specs.keep((rest, text), fields or "", weight_of(rest) + len(text) + _size_of(fields))
+            self.fields_by_spec.keep((rest, text), fields or "", weight_of(rest) + len(text) + _size_of(fields))
         return fields
 
     def _fields_by_outline(self, outline: Outline | None, obj: Any) -> msgspec.Raw | None:
         """Return the FieldsV1 of the fields that a new object of this outline sets. Raises TypedError."""
-        known = None if outline is None else self._new[outline]
+        known = None if outline is None else self.fields_by_outline[outline]
         if known is not None:
             return known or None
         taken = strip_identity(self.compare(self.kind.empty, self.owned(obj)).changed)
         fields = encode_fields(taken) if taken else None
         if outline is not None:
-            self._new.keep(outline, fields or "", weight_of(outline) + _size_of(fields))
+            self.fields_by_outline.keep(outline, fields or "", weight_of(outline) + _size_of(fields))
         return fields
 
     def update(

@@ -273,23 +273,23 @@ def is_dns1035_label(value: str) -> list[str]:
 
 # Every write checks the keys of all labels and annotations, nearly all of which were checked before. The set is bounded
 # in number, and in length by the rules themselves.
-_KNOWN: Final = 4096
-_known_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
+MOST_KNOWN: Final = 4096
+known_keys: Final[BoundedSet[str]] = BoundedSet(MOST_KNOWN)
 
 
 def is_qualified_name(value: str) -> list[str]:
     """Return the errors of a label or annotation key: a name, optionally after a DNS subdomain and a slash."""
-    if value in _known_keys or _known_keys.has(value):
+    if value in known_keys or known_keys.has(value):
         return []
     errors = [] if is_usual_name(value) else _qualified_name_errors(value)
     if not errors:
-        _known_keys.keep(value)
+        known_keys.keep(value)
     return errors
 
 
 def are_known_qualified_names(values: Iterable[str]) -> bool:
     """Return True if all values were found valid before. False says nothing: `is_qualified_name` judges then."""
-    return _known_keys.issuperset(values)
+    return known_keys.issuperset(values)
 
 
 def are_usual_labels(labels: Mapping[str, str]) -> bool:
@@ -297,7 +297,7 @@ def are_usual_labels(labels: Mapping[str, str]) -> bool:
 
     False has no meaning: the rules for each key and value decide then.
     """
-    return _known_keys.issuperset(labels) and all(map(is_usual_name, filter(None, labels.values())))
+    return known_keys.issuperset(labels) and all(map(is_usual_name, filter(None, labels.values())))
 
 
 def _qualified_name_errors(value: str) -> list[str]:
@@ -404,7 +404,7 @@ def is_relaxed_env_var_name(value: str) -> list[str]:
     return errors
 
 
-_known_data_keys: Final[BoundedSet[str]] = BoundedSet(_KNOWN)
+_known_data_keys: Final[BoundedSet[str]] = BoundedSet(MOST_KNOWN)
 _FEW: Final = 64
 """Keys of one object that are remembered."""
 

@@ -45,6 +45,7 @@ def parse_ip_sloppy(value: str) -> Address | None:
 
 
 def parse_ip_strict(value: str) -> Address | None:
+    """Return an address, None for a text that is no address in the form of RFC 4291 or dotted decimals."""
     try:
         return IPv6Address(value) if ":" in value else IPv4Address(value)
     except ValueError:

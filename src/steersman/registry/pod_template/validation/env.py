@@ -61,6 +61,7 @@ def _is_usual_key(selector: core.ConfigMapKeySelector | core.SecretKeySelector) 
 
 
 def validate_value_from(source: core.EnvVarSource, value: str, path: Path) -> Iterator[FieldError]:
+    """Yield the errors of the source of a variable that has the literal value `value`."""
     sources = 0
     if source.field_ref is not None:
         sources += 1
