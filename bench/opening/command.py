@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -20,7 +21,10 @@ from steersman.testing import ServerProcess
 _PATIENCE: Final = 600.0
 """Seconds in which the cluster must be ready, and then at rest."""
 _REST: Final = 1.0
-"""Seconds without a write of a pod, after which the cluster counts as at rest."""
+"""Seconds without a write, after which the cluster counts as at rest."""
+_WRITES: Final = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+_HEARTBEATS: Final = "leases"
+"""Resource that is written for ever. Nodes report their statuses in the ten seconds after the start, then rarely."""
 
 
 class Opened:
@@ -53,16 +57,15 @@ class Opened:
         self.figures[f"{name}: CPU seconds"] = sum(map(int, fields[11:15])) / 100  # with its children
 
     def _rest(self) -> int:
-        """Wait until pods are not written any more. Return the number of requests that wrote pods."""
+        """Wait until nothing is written any more but leases. Return the number of requests that wrote pods."""
         with self._server.client(timeout=60.0) as client:
-            seen, end = -1, time.monotonic() + _PATIENCE
+            seen: Counter[str] = Counter()
+            end = time.monotonic() + _PATIENCE
             while time.monotonic() < end:
                 _, text = client.request("GET", "/metrics")
-                written = sum(
-                    int(float(line.rpartition(" ")[2])) for line in text.decode().splitlines() if _is_write(line)
-                )
+                written = _writes(text.decode())
                 if written == seen:
-                    return written
+                    return written["pods"]
                 seen = written
                 time.sleep(_REST)
         raise SystemExit("the cluster does not come to rest")
@@ -73,12 +76,15 @@ class Opened:
         subprocess.run([*command, f"--kubeconfig={self._server.kubeconfig}"], check=True, stdout=subprocess.DEVNULL)
 
 
-def _is_write(line: str) -> bool:
-    return (
-        line.startswith("apiserver_request_total{")
-        and 'resource="pods"' in line
-        and any(f'verb="{each}"' in line for each in ("POST", "PUT", "PATCH", "DELETE"))
-    )
+def _writes(metrics: str) -> Counter[str]:
+    """Return the number of requests that wrote, by resource, without heartbeats."""
+    found: Counter[str] = Counter()
+    for line in metrics.splitlines():
+        if line.startswith("apiserver_request_total{") and any(f'verb="{each}"' in line for each in _WRITES):
+            resource = line.partition('resource="')[2].partition('"')[0]
+            if resource != _HEARTBEATS:
+                found[resource] += int(float(line.rpartition(" ")[2]))
+    return found
 
 
 def main() -> int:

@@ -58,6 +58,34 @@ async def test_leases_are_renewed_in_time_where_each_request_takes_long() -> Non
     assert min(client.renewed.values()) >= 4
 
 
+class CountingClient(SlowClient):
+    """A slow client that counts the requests in progress."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = self.now = 0
+
+    async def patch_without_result(self, *arguments: Any, **options: Any) -> None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await super().patch_without_result(*arguments, **options)
+        self.now -= 1
+
+
+async def test_overdue_renewals_are_sent_in_groups() -> None:
+    """Thousands at once would keep other requests waiting."""
+    clock, client = Clock(), CountingClient()
+    hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
+    nodes = [SimulatedNode(f"node-{number}", number, NodeTemplate(), hosts, ranges) for number in range(3000)]
+    objects: Informer[Node] = Informer(cast("Client", client), NODES)  # without events of these nodes
+    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet(nodes), reports=lambda: False)
+    running = asyncio.create_task(heartbeats.run())
+    await clock.advance(seconds=61)
+    running.cancel()
+    assert client.most == 100  # of 150 that are due a second, which is what each request takes
+    assert len(client.renewed) == 3000
+
+
 class RecordingClient(SlowClient):
     """A client of one node that keeps the patches of its status."""
 

@@ -39,6 +39,9 @@ _TRIES: Final = 5
 (`maxUpdateRetries`, `nodeStatusUpdateRetry`)."""
 _TOGETHER: Final = 0.2
 """Seconds for which due renewals wait for each other, to be sent together."""
+_MOST_TOGETHER: Final = 100
+"""Most overdue renewals that are sent together. Thousands would keep all other requests waiting, and would be sent for
+nodes that are deleted meanwhile."""
 
 
 def lease_seconds(nodes: int) -> int:
@@ -133,9 +136,10 @@ class Heartbeats:
             at_once = max(1, round(len(nodes) * _TOGETHER / every))
             done = 0
             while done < len(nodes):
-                # On a slow event loop, send all overdue renewals together: waiting for each group would lose more time.
+                # On a slow event loop, send overdue renewals together: waiting for each group would lose more time.
                 late = int((simulated_time.time() - started_at) / every * len(nodes))
-                until = min(max(done + at_once, late), len(nodes))
+                most = max(at_once, _MOST_TOGETHER)
+                until = min(max(done + at_once, min(late, done + most)), len(nodes))
                 await upkeep.sleep(started_at + every * until / len(nodes) - simulated_time.time())
                 await asyncio.gather(*map(self.beat, nodes[done:until]))
                 done = until
