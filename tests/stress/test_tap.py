@@ -52,8 +52,7 @@ def tapped(environment: Environment, *faults: PlannedFault, **rest: Any) -> Tap:
         faults,
         is_subject=lambda met: met.user == OPERATOR.name,
         touch=partial(touch, client_of(environment.plane)),
-        hold=0.2,
-        **rest,
+        **{"hold": 0.2, **rest},
     )
     environment.fault_set.interceptor = tap
     return tap
@@ -172,19 +171,6 @@ class Received:
     async def end(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-
-
-async def test_a_stale_watch_goes_on_once_the_operator_is_idle(environment: Environment) -> None:
-    manager = Manager(environment)
-    tap = tapped(environment, PlannedFault(Kind.STALE, point("watch", "b", "ADDED")))
-    received = Received(await manager.watch(str(environment.plane.storage.revision)))  # type: ignore[union-attr]
-    for name in ("a", "b", "c"):
-        await manager.code("POST", PATH, config_map(name))
-    await environment.wait_until(lambda: tap.hits)
-    assert received.events == [("ADDED", "a")]
-    await environment.wait_until(lambda: len(received.events) == 3)
-    assert received.events == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
-    await received.end()
 
 
 async def test_a_watch_is_closed_before_an_event_which_the_next_watch_has(environment: Environment) -> None:
