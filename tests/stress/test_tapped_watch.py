@@ -31,19 +31,19 @@ async def held_back(environment: Environment, hold: float) -> Received:
 
 
 async def test_a_stale_watch_goes_on_once_the_operator_is_idle(environment: Environment) -> None:
-    received = await held_back(environment, hold=4_000)
-    await environment.clock.advance(seconds=3_000)
+    received = await held_back(environment, hold=400)
+    await environment.clock.advance(seconds=300)
     assert received.events == [("ADDED", "a")]
-    await environment.clock.advance(seconds=1_100)
+    await environment.clock.advance(seconds=110)
     await environment.wait_until(lambda: len(received.events) == 3)
     await received.end()
 
 
 async def test_a_watch_stays_behind_a_busy_operator_for_the_whole_hold(environment: Environment) -> None:
-    received = await held_back(environment, hold=4_000)
-    await environment.clock.advance(seconds=3_000)
+    received = await held_back(environment, hold=400)
+    await environment.clock.advance(seconds=300)
     await Manager(environment).code("GET", f"{PATH}/a")
     assert received.events == [("ADDED", "a")]
-    await environment.clock.advance(seconds=1_100)
+    await environment.clock.advance(seconds=110)
     await environment.wait_until(lambda: len(received.events) == 3)
     await received.end()
