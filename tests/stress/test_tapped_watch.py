@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from steersman.stress.point import Kind, PlannedFault
 from steersman.testing import Environment
-from tests.stress.test_tap import OPERATOR, PATH, Manager, Received, config_map, point, tapped
+from tests.stress.tapping import OPERATOR, PATH, Manager, Received, config_map, point, tapped
 
 AT = PlannedFault(Kind.STALE, point("watch", "b", "ADDED"))
 
