@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator
-from functools import partial
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from steersman.net.in_process import ClientResponse
 from steersman.net.message import BodyAborted
-from steersman.stress.point import Kind, PlannedFault, Point
-from steersman.stress.tap import Tap
-from steersman.stress.touch import client_of, touch
+from steersman.stress.point import Kind, PlannedFault
 from steersman.testing import Environment, User
+from tests.stress.tapping import OPERATOR, PATH, Manager, Received, config_map, point, tapped
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-PATH = "/api/v1/namespaces/default/configmaps"
-OPERATOR = User("operator", ("system:masters",))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -36,45 +27,6 @@ async def environment(running: Environment) -> AsyncIterator[Environment]:
     yield running
     running.fault_set.interceptor = None
     await running.restore(snapshot)
-
-
-def config_map(name: str, **data: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "data": data}
-
-
-def point(verb: str, name: str = "a", event: str = "", nth: int = 1) -> Point:
-    return Point("manager", verb, "configmaps", "default", name, event, nth)
-
-
-def tapped(environment: Environment, *faults: PlannedFault, **rest: Any) -> Tap:
-    """Return the tap of a server, for the requests of the operator."""
-    tap = Tap(
-        faults,
-        is_subject=lambda met: met.user == OPERATOR.name,
-        touch=partial(touch, client_of(environment.plane)),
-        hold=0.2,
-        **rest,
-    )
-    environment.fault_set.interceptor = tap
-    return tap
-
-
-class Manager:
-    """Client with the user agent of an operator."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._client = environment.client(OPERATOR.name)
-
-    async def code(self, method: str, path: str, body: Any = None) -> int:
-        answer = await self._client.request(method, path, body, user_agent="manager/v1 (linux)")
-        return answer.status
-
-    async def get(self, path: str) -> Any:
-        return (await self._client.request("GET", path, user_agent="manager/v1")).json()
-
-    async def watch(self, revision: str = "") -> ClientResponse:
-        target = f"{PATH}?watch=true&resourceVersion={revision}"
-        return await self._client.open("GET", target, user_agent="manager/v1")
 
 
 async def test_points_are_recorded_in_order_with_codes(environment: Environment) -> None:
@@ -151,40 +103,6 @@ async def test_the_operator_is_killed_before_or_after_a_write(
         await manager.code("POST", PATH, config_map("a"))
     assert crashes == [1]
     assert await manager.code("GET", f"{PATH}/a") == (200 if exists else 404)
-
-
-class Received:
-    """Events of a watch, collected as they come."""
-
-    def __init__(self, watch: ClientResponse) -> None:
-        self.events: list[tuple[str, str]] = []
-        self.has_ended = False
-        self._task = asyncio.create_task(self._read(watch))
-
-    async def _read(self, watch: ClientResponse) -> None:
-        async for piece in watch:
-            for line in piece.splitlines():
-                event = json.loads(line)
-                name = event["object"].get("metadata", {}).get("name", "") or str(event["object"].get("code", ""))
-                self.events.append((event["type"], name))
-        self.has_ended = True
-
-    async def end(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-
-async def test_a_stale_watch_goes_on_once_the_operator_is_idle(environment: Environment) -> None:
-    manager = Manager(environment)
-    tap = tapped(environment, PlannedFault(Kind.STALE, point("watch", "b", "ADDED")))
-    received = Received(await manager.watch(str(environment.plane.storage.revision)))  # type: ignore[union-attr]
-    for name in ("a", "b", "c"):
-        await manager.code("POST", PATH, config_map(name))
-    await environment.wait_until(lambda: tap.hits)
-    assert received.events == [("ADDED", "a")]
-    await environment.wait_until(lambda: len(received.events) == 3)
-    assert received.events == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
-    await received.end()
 
 
 async def test_a_watch_is_closed_before_an_event_which_the_next_watch_has(environment: Environment) -> None:
