@@ -315,7 +315,7 @@ def test_a_folder_is_no_new_cluster_after_a_kill_while_its_dump_was_read(
         shutil.copytree(tmp_path / "data", tmp_path / "killed")  # as it is while the dump is read
         return read_dump(path)
 
-    monkeypatch.setattr("steersman.cluster.opening.opening.read_dump", read)
+    monkeypatch.setattr("steersman.dumps.reading.read_dump", read)
     prepare(Options(data_dir=tmp_path / "data"), Configuration((), dump=real.written(tmp_path, real.node())))
     killed = Options(data_dir=tmp_path / "killed")
     with pytest.raises(ConfigurationError, match="was interrupted"):
