@@ -311,9 +311,13 @@ class Writer:
             del self.own[kind, key]
 
     def check(self, kind: Kind, listed: Mapping[Key, Object]) -> None:
-        """Holds what it was told last of its objects against a list of all. Raises BrokenPromise."""
+        """Holds what it was told last of its objects against a list of all. Raises BrokenPromise.
+
+        Its objects have its name and a number; an event that a server writes about one has a name with a dot.
+        """
         known = {key: obj for (each, key), obj in self.own.items() if each is kind}
-        found = {key: obj for key, obj in listed.items() if key[1].startswith(f"{self.name}-")}
+        own = f"{self.name}-"
+        found = {key: obj for key, obj in listed.items() if key[1].startswith(own) and "." not in key[1]}
         for key in known.keys() | found.keys():
             if known.get(key) != found.get(key):
                 raise BrokenPromise(f"{kind.plural} {key} is {found.get(key)}, but {known.get(key)} was acknowledged")

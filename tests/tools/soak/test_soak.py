@@ -178,6 +178,7 @@ def test_a_write_that_was_acknowledged_but_not_told_is_noticed(view: View) -> No
     ("listed", "right"),
     [
         ([config_map("w-1", 5), config_map("other", 6)], True),
+        ([config_map("w-1", 5), config_map("w-1.18eca74dfeaa4135", 6)], True),
         ([config_map("w-1", 5, x="y")], False),
         ([], False),
         ([config_map("w-1", 5), config_map("w-2", 4)], False),
