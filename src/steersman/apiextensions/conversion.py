@@ -24,7 +24,7 @@ from steersman.apiextensions.conversion_review import (
 )
 from steersman.apiextensions.local_conversion import LocalConversion
 from steersman.faults.fault import Call
-from steersman.faults.faulty_sender import FaultySender
+from steersman.faults.faulty_sender import faulty_way
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.errors.status import StatusError
@@ -178,8 +178,7 @@ class WebhookConversion(Conversion):
     def _through(self) -> Through | None:
         """Return the sender of a call that a fault hits, None for the usual one."""
         faults = self._services.faults
-        fault = None if faults is None else faults.choose_for_call(Call("conversions", (self._name,)))
-        return None if fault is None else partial(FaultySender, fault)
+        return None if faults is None else faulty_way(faults, Call("conversions", (self._name,)))
 
     async def _get_client(self) -> WebhookClient:
         """Return the client, which is made on first use in a worker thread, as loading certificates is slow."""

@@ -229,9 +229,8 @@ def _divided(file: _File, data: bytes, left: _Left, json_error: str) -> Iterator
     try:
         for piece in pieces(data):
             if piece.is_json:
-                if len(piece.data) == len(
-                    data
-                ):  # JSON for Python and not for msgspec, such as half of a surrogate pair
+                is_all = len(piece.data) == len(data)
+                if is_all:  # JSON for Python and not for msgspec, such as half of a surrogate pair
                     raise DumpError(f"{file.name}: {json_error}")
                 yield piece.data
                 continue
