@@ -21,8 +21,8 @@ _NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file that only its owner can read, and that durably replaces `path` once the block has ended without an
-    error.
+    """Yield a file that only its owner can read. Once the block has ended without an error, its contents are on disk and
+    it replaces `path`.
 
     Raises OSError.
     """
