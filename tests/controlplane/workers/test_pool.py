@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -25,12 +28,19 @@ class Sleepers:
     def __init__(self) -> None:
         self.fails = False
         self.tried = 0
+        self.may_start = threading.Event()
+        self.may_start.set()
+        self.started: list[subprocess.Popen[bytes]] = []
 
     def __call__(self, words: int, descriptors: list[int]) -> subprocess.Popen[bytes]:
         self.tried += 1
         if self.fails:
             raise OSError("no more processes")
-        return subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], pass_fds=descriptors)
+        assert self.may_start.wait(30)
+        self.started.append(
+            subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], pass_fds=descriptors)
+        )
+        return self.started[-1]
 
 
 @pytest.fixture
@@ -94,3 +104,21 @@ async def test_a_worker_that_waits_to_be_started_again_is_not_replaced_as_well(
     assert [each.settings.number for each in pool.processes] == [0]
     assert pool.replacing is not None
     pool.replacing.cancel()
+
+
+async def test_a_start_that_is_cancelled_leaves_no_process_and_no_descriptor(
+    pool: WorkerPool, sleepers: Sleepers
+) -> None:
+    sleepers.may_start.clear()
+    before = set(os.listdir("/proc/self/fd"))
+    start = asyncio.ensure_future(pool.start(0))
+    while not sleepers.tried:
+        await asyncio.sleep(0.01)
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    sleepers.may_start.set()
+    while not sleepers.started or sleepers.started[0].returncode is None or set(os.listdir("/proc/self/fd")) - before:
+        await asyncio.sleep(0.01)
+    assert sleepers.started[0].returncode == -signal.SIGKILL
+    assert pool.processes == []

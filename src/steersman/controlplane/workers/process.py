@@ -7,7 +7,8 @@ import logging
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from steersman.controlplane.addresses import Address
@@ -37,6 +38,20 @@ def launch_process(words: int, descriptors: list[int]) -> subprocess.Popen[bytes
         stdin=subprocess.DEVNULL,
         pass_fds=[words, *descriptors],
     )
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for each in sockets:
+        each.close()
+
+
+def _abandon(sockets: Iterable[socket.socket], launched: asyncio.Future[subprocess.Popen[bytes]]) -> None:
+    """Close the sockets and end the process of a start that was cancelled."""
+    _close(sockets)
+    if launched.exception() is None:
+        process = launched.result()
+        process.kill()
+        launched.get_loop().run_in_executor(None, process.wait)
 
 
 class WorkerProcess:
@@ -87,15 +102,17 @@ class WorkerProcess:
             theirs.append(far_storage)
             await storage.connect(near_storage, self._connection_lost)
         descriptors = [each.fileno() for each in theirs]
+        launching = asyncio.ensure_future(asyncio.to_thread(self._launch, self._words.descriptor, descriptors))
         try:
-            self._process = await asyncio.to_thread(self._launch, self._words.descriptor, descriptors)
-        except BaseException:
-            for each in (near, self._connections):
-                each.close()
+            self._process = await shielded(launching)
+        except asyncio.CancelledError:
+            # its thread goes on, with descriptors that must not be closed before
+            launching.add_done_callback(partial(_abandon, [near, self._connections, *theirs]))
             raise
-        finally:
-            for each in theirs:
-                each.close()
+        except OSError:
+            _close([near, self._connections, *theirs])
+            raise
+        _close(theirs)
         self._link = await Link.on(near, self._received, self._connection_lost)
         self._link.send(frame(Kind.SETTINGS, 0, messages.encode(self.settings)))
 
