@@ -32,7 +32,7 @@ ALLOWED: Final[dict[str, int]] = {
     "storage/sqlite/checkpoint.py": 1,
     "storage/sqlite/writer.py": 1,
     # starts processes and waits for them
-    "controlplane/workers/process.py": 3,
+    "controlplane/workers/process.py": 4,
     "cli/inspect.py": 1,
     # zlib works without the interpreter lock, in two dedicated threads
     "server/config.py": 1,

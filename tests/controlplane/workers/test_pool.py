@@ -20,6 +20,7 @@ from steersman.machinery.shared_words import SharedWords
 from steersman.server.debug_paths import log_level
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.shared.server import StorageServer
+from steersman.testing.waiting import until_true
 
 
 class Sleepers:
@@ -112,13 +113,12 @@ async def test_a_start_that_is_cancelled_leaves_no_process_and_no_descriptor(
     sleepers.may_start.clear()
     before = set(os.listdir("/proc/self/fd"))
     start = asyncio.ensure_future(pool.start(0))
-    while not sleepers.tried:
-        await asyncio.sleep(0.01)
+    await until_true(lambda: sleepers.tried, 30)
     start.cancel()
     with pytest.raises(asyncio.CancelledError):
         await start
     sleepers.may_start.set()
-    while not sleepers.started or sleepers.started[0].returncode is None or set(os.listdir("/proc/self/fd")) - before:
-        await asyncio.sleep(0.01)
+    await until_true(lambda: sleepers.started and sleepers.started[0].returncode is not None, 30)
+    assert not set(os.listdir("/proc/self/fd")) - before
     assert sleepers.started[0].returncode == -signal.SIGKILL
     assert pool.processes == []
