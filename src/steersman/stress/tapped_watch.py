@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Protocol
 
-from steersman.endpoints.filters.faulty_watch import events_of
+from steersman.faults.intercepted_watch import MOST_HELD, InterceptedWatch, events_of
 from steersman.faults.interception import OpenWatch
 from steersman.machinery.errors.status import expired
 from steersman.machinery.values.times import monotonic
-from steersman.net.message import BodyWriter
 from steersman.stress.objects import WatchedEvent, event_in
 from steersman.stress.point import EVENTS, Kind, Point
 
-_MOST_HELD: Final = 16 << 20
-"""Bytes of events that are held back at most; then the watch is cut off, as that of a client that does not read."""
 _LONGEST: Final = 5.0
 """Seconds for which events are held back at most, unless a watch shall stay behind for longer."""
 _BETWEEN: Final = 0.05
@@ -31,14 +28,13 @@ class Events(Protocol):
         ...
 
 
-class TappedWatch:
+class TappedWatch(InterceptedWatch):
     """Body of a watch that shows each event to a tap before it is passed on."""
 
     def __init__(self, tap: Events, point: Point, inner: OpenWatch) -> None:
+        super().__init__(inner)
         self._tap = tap
         self._point = point
-        self._inner = inner
-        self._writer: BodyWriter | None = None
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._kind: Kind | None = None
@@ -48,28 +44,13 @@ class TappedWatch:
         self._timer: asyncio.TimerHandle | None = None
         self._until = 0.0
 
-    # The connection's side
-
-    def start(self, writer: BodyWriter) -> None:
-        """Begin with the initial events."""
-        self._writer = writer
-        self._inner.start(self)
-
     def closed(self) -> None:
         """Release everything at the end of the answer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._held.clear()
-        self._writer = None
-        self._inner.closed()
-
-    # The side of the watch, which writes its events here
-
-    @property
-    def buffered(self) -> int:
-        """Bytes that the connection has not accepted yet."""
-        return 0 if self._writer is None else self._writer.buffered
+        super().closed()
 
     def write(self, data: bytes) -> None:
         """Pass on events, or keep them for later."""
@@ -80,21 +61,6 @@ class TappedWatch:
             return
         for event in events_of(data):
             self._pass_on(event)
-
-    def end(self) -> None:
-        """End the watch."""
-        if self._writer is not None:
-            self._writer.end()
-
-    def abort(self) -> None:
-        """Cut the watch off."""
-        if self._writer is not None:
-            self._writer.abort()
-
-    async def drain(self) -> None:
-        """Wait until little is buffered. Raises BodyAborted if the client is gone."""
-        if self._writer is not None:
-            await self._writer.drain()
 
     # Faults
 
@@ -109,7 +75,7 @@ class TappedWatch:
         elif self._kind is Kind.STALE:
             self._held.append(data)
             self._held_bytes += len(data)
-            if self._held_bytes > _MOST_HELD:
+            if self._held_bytes > MOST_HELD:
                 self._writer.abort()
 
     def _begin(self, kind: Kind) -> None:

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from steersman.faults.fault import Fault
+from steersman.faults.intercepted_watch import LENGTH, MOST_HELD, InterceptedWatch, events_of
 from steersman.faults.interception import OpenWatch
-from steersman.machinery.errors.status import StatusError, expired
+from steersman.machinery.errors.status import expired
 from steersman.net.message import BodyWriter
 
-_MOST_HELD: Final = 16 << 20
-"""Bytes of events that are held back at most; then the watch is cut off, as that of a client that does not read."""
 _BOOKMARKS: Final = (b'{"type":"BOOKMARK"', b"\n\x08BOOKMARK")
 """Beginnings of bookmarks in JSON, and in protobuf after the length."""
 _INITIAL_END: Final = b"k8s.io/initial-events-end"
 """Annotation of the bookmark that a client waits for at its start."""
-_LENGTH: Final = 4
-"""Bytes of the length before an event in protobuf."""
 _TOO_OLD: Final = "too old resource version"
 
 
-class FaultyWatch:
+class FaultyWatch(InterceptedWatch):
     """Body of a watch that passes on the events of another one as a fault has it."""
 
     def __init__(self, fault: Fault, inner: OpenWatch) -> None:
+        super().__init__(inner)
         self._fault = fault
         self._effect = fault.spec.effect.watch
-        self._inner = inner
-        self._writer: BodyWriter | None = None
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
         self._timers: set[asyncio.TimerHandle] = set()
@@ -44,12 +40,11 @@ class FaultyWatch:
 
     def start(self, writer: BodyWriter) -> None:
         """Begin with the initial events."""
-        self._writer = writer
         if self._effect.hold:
             self._fault.on_end(self._release)
         if self._fault.close_after is not None:
             self._later(self._fault.close_after, self._close)
-        self._inner.start(self)
+        super().start(writer)
         if self._left == 0:
             self._close()
 
@@ -60,23 +55,9 @@ class FaultyWatch:
         self._timers.clear()
         self._fault.forget(self._release)
         self._held.clear()
-        self._writer = None
-        self._inner.closed()
+        super().closed()
 
-    def finish(self) -> None:
-        """End the watch."""
-        self._inner.finish()
-
-    def failed(self, error: StatusError | None) -> None:
-        """End the watch with an event of an error."""
-        self._inner.failed(error)
-
-    # The side of the watch, which writes its events here
-
-    @property
-    def buffered(self) -> int:
-        """Bytes that the connection has not accepted yet."""
-        return 0 if self._writer is None else self._writer.buffered
+    # The side of the watch
 
     def write(self, data: bytes) -> None:
         """Pass on events, or keep them for later."""
@@ -100,18 +81,8 @@ class FaultyWatch:
         """End the watch after the events that are held back."""
         if self._held and not self._closing:
             self._ended = True
-        elif self._writer is not None:
-            self._writer.end()
-
-    def abort(self) -> None:
-        """Cut the watch off."""
-        if self._writer is not None:
-            self._writer.abort()
-
-    async def drain(self) -> None:
-        """Wait until little is buffered. Raises BodyAborted if the client is gone."""
-        if self._writer is not None:
-            await self._writer.drain()
+        else:
+            super().end()
 
     # Faults
 
@@ -124,7 +95,7 @@ class FaultyWatch:
             return
         self._held.append(event)
         self._held_bytes += len(event)
-        if self._held_bytes > _MOST_HELD:
+        if self._held_bytes > MOST_HELD:
             writer.abort()
         elif not holds:
             self._later(self._fault.watch_delay, self._send_first)
@@ -165,19 +136,7 @@ class FaultyWatch:
         self._timers.add(handle)
 
 
-def events_of(data: bytes) -> Iterator[bytes]:
-    """Yield the events of a piece of a watch: lines of JSON, or frames of protobuf."""
-    if data[:1] == b"{":
-        yield from data.splitlines(keepends=True)
-        return
-    at = 0
-    while at < len(data):
-        end = at + _LENGTH + int.from_bytes(data[at : at + _LENGTH], "big")
-        yield data[at:end]
-        at = end
-
-
 def _is_bookmark(event: bytes) -> bool:
     """Return True for a bookmark other than the one at the end of the initial events."""
-    is_one = event.startswith(_BOOKMARKS[0]) or event[_LENGTH:].startswith(_BOOKMARKS[1])
+    is_one = event.startswith(_BOOKMARKS[0]) or event[LENGTH:].startswith(_BOOKMARKS[1])
     return is_one and _INITIAL_END not in event
