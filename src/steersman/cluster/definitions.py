@@ -1,4 +1,4 @@
-"""Installation of CustomResourceDefinitions that a cluster has from the start."""
+"""CustomResourceDefinitions that a cluster has from the start: their form and their installation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.errors import is_not_found
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.go.strings import to_lower
 
 _DEFINITIONS: Final[APIResource[dict[str, Any]]] = APIResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict, namespaced=False
@@ -20,8 +21,46 @@ PATIENCE: Final = 10.0
 """Seconds until which the objects must be served."""
 
 
+Plain = dict[str, Any]
+
+
 class NotServed(Exception):
     """The definitions are there, and their objects are not served."""
+
+
+def manifest(
+    group: str,
+    version: str,
+    kind: str,
+    plural: str,
+    schema: Plain,
+    *,
+    namespaced: bool = False,
+    scale: Plain | None = None,
+    columns: Sequence[Plain] = (),
+) -> Plain:
+    """Return the manifest of a definition with one version, a status subresource, and `scale` if that is given."""
+    scaled = {} if scale is None else {"scale": scale}
+    described = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}, **scaled},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if columns:
+        described["additionalPrinterColumns"] = list(columns)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "names": {"plural": plural, "singular": to_lower(kind), "kind": kind, "listKind": f"{kind}List"},
+            "versions": [described],
+        },
+    }
 
 
 async def install(client: Client, definitions: Sequence[dict[str, Any]]) -> None:

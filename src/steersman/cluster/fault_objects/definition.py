@@ -11,7 +11,7 @@ from steersman.api.meta.v1 import Condition
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
 from steersman.client.plain_object import PlainObject
-from steersman.cluster.definitions import NotServed, install
+from steersman.cluster.definitions import NotServed, install, manifest
 from steersman.cluster.node_pools.pool import GROUP_NAME, VERSION
 from steersman.faults.fault import MOST_PATTERN, MOST_PATTERNS, Injection
 from steersman.machinery.errors.status import StatusError
@@ -58,35 +58,13 @@ async def install_faults(client: Client) -> bool:
 
 def definition() -> Schema:
     """Return the definition as a manifest."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP_NAME}"},
-        "spec": {
-            "group": GROUP_NAME,
-            "scope": "Cluster",
-            "names": {"plural": PLURAL, "singular": "fault", "kind": KIND, "listKind": f"{KIND}List"},
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": [
-                        {
-                            "name": "Active",
-                            "type": "string",
-                            "jsonPath": '.status.conditions[?(@.type=="Active")].status',
-                        },
-                        {"name": "Matched", "type": "integer", "jsonPath": ".status.matched"},
-                        {"name": "Injected", "type": "integer", "jsonPath": ".status.injected"},
-                        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                    ],
-                    "schema": {"openAPIV3Schema": _schema()},
-                }
-            ],
-        },
-    }
+    columns = [
+        {"name": "Active", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Active")].status'},
+        {"name": "Matched", "type": "integer", "jsonPath": ".status.matched"},
+        {"name": "Injected", "type": "integer", "jsonPath": ".status.injected"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+    return manifest(GROUP_NAME, VERSION, KIND, PLURAL, _schema(), columns=columns)
 
 
 def _schema() -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from steersman.machinery.go.strings import to_lower
+from steersman.cluster.definitions import manifest
 from steersman.nodes.stages.stage_objects import GROUP, VERSION
 
 Schema = dict[str, Any]
@@ -53,30 +53,7 @@ def _all_kinds() -> list[tuple[str, str, str, Schema, bool]]:
 def _definition(kind: str, plural: str, spec: Schema, described: str, *, namespaced: bool) -> dict[str, Any]:
     required = ("spec",) if kind == "Stage" else ("metadata", "spec")
     schema = _object({"metadata": {"type": "object"}, "spec": spec, "status": _status()}, *required)
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced" if namespaced else "Cluster",
-            "names": {
-                "plural": plural,
-                "singular": to_lower(kind),
-                "kind": kind,
-                "listKind": f"{kind}List",
-            },
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": {**schema, "description": described}},
-                }
-            ],
-        },
-    }
+    return manifest(GROUP, VERSION, kind, plural, {**schema, "description": described}, namespaced=namespaced)
 
 
 def _object(properties: Schema, *required: str) -> Schema:

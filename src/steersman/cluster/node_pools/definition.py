@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.cluster.configuration import MOST_NODES
+from steersman.cluster.definitions import manifest
 from steersman.cluster.node_pools.pool import GROUP_NAME, KIND, PLURAL, VERSION
 
-_NAME: Final = f"{PLURAL}.{GROUP_NAME}"
 _MOST_ENTRIES: Final = 64
 """Entries of a map or list of the template."""
 _MOST_VALUE: Final = 4096
@@ -21,33 +21,15 @@ def definition() -> dict[str, Any]:
         "statusReplicasPath": ".status.replicas",
         "labelSelectorPath": ".status.selector",
     }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": _NAME},
-        "spec": {
-            "group": GROUP_NAME,
-            "scope": "Cluster",
-            "names": {"plural": PLURAL, "singular": "nodepool", "kind": KIND, "listKind": f"{KIND}List"},
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}, "scale": scale},
-                    "additionalPrinterColumns": [
-                        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
-                        {"name": "Nodes", "type": "integer", "jsonPath": ".status.replicas"},
-                        {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
-                        {"name": "CPU", "type": "string", "jsonPath": ".status.capacity.cpu"},
-                        {"name": "Cost", "type": "string", "jsonPath": ".status.cost"},
-                        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                    ],
-                    "schema": {"openAPIV3Schema": _schema()},
-                }
-            ],
-        },
-    }
+    columns = [
+        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
+        {"name": "Nodes", "type": "integer", "jsonPath": ".status.replicas"},
+        {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
+        {"name": "CPU", "type": "string", "jsonPath": ".status.capacity.cpu"},
+        {"name": "Cost", "type": "string", "jsonPath": ".status.cost"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+    return manifest(GROUP_NAME, VERSION, KIND, PLURAL, _schema(), scale=scale, columns=columns)
 
 
 def _schema() -> dict[str, Any]:
