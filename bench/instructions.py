@@ -192,7 +192,8 @@ def count(command: Path, only: str, storage: str, faults: int | None = None) -> 
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as name:
         folder = Path(name)
         with counted(command, folder, storage, flags) as (client, end_count):
-            add_faults(client, faults or 0)
+            if faults:
+                add_faults(client, faults)
             for title, operation in operations(client, are_stored=storage != "memory").items():
                 if only not in title:
                     continue
