@@ -179,7 +179,7 @@ def config_map(name: str) -> dict[str, Any]:
 def add_faults(client: Client, number: int) -> None:
     """Create Faults that hit none of the requests, and wait until they are active."""
     for each in range(number):
-        spec = {"match": {"resources": [f"resource{each}.example.com"]}, "effect": {"status": {"code": 503}}}
+        spec = {"match": {"resources": ["endpointslices"]}, "effect": {"status": {"code": 503}}}
         made = {"apiVersion": "simulation.steersman.dev/v1alpha1", "kind": "Fault", "metadata": {"name": f"f{each}"}}
         client.ask("POST", FAULTS, {**made, "spec": spec})
     while not all(each.get("status", {}).get("conditions") for each in client.ask("GET", FAULTS)["items"]):
