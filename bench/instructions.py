@@ -8,6 +8,8 @@ its processes execute; the same requests are sent to both over TLS and HTTP/1.1.
 bytes is cheap for its instructions, missing a cache is dear. So a ratio says that something changed, and about how
 much; `side_by_side.py` says what it costs. Takes some three minutes.
 
+With `--faults N` both have N Faults, of other resources than those of the requests.
+
 Creates are dry runs, on storage in memory, so that all are equal; with `--storage sqlite` they are stored, and the work of
 SQLite counts.
 """
@@ -22,7 +24,8 @@ import ssl
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,7 @@ COUNTED_LARGE = 8
 LISTED = 1000
 PODS = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+FAULTS = "/apis/simulation.steersman.dev/v1alpha1/faults"
 LISTED_PODS = "/api/v1/namespaces/kube-public/pods"
 LARGE_LIST = f"list {LISTED:,} pods"
 MERGE = "application/merge-patch+json"
@@ -82,7 +86,9 @@ class Client:
 
 
 @contextmanager
-def counted(command: Path, folder: Path, storage: str) -> Iterator[tuple[Client, Callable[[str], None]]]:
+def counted(
+    command: Path, folder: Path, storage: str, flags: Sequence[str] = ()
+) -> Iterator[tuple[Client, Callable[[str], None]]]:
     """A server that runs under callgrind, and what ends a count and gives it a name."""
     python = command.with_name("python")
     process = subprocess.Popen(
@@ -98,6 +104,7 @@ def counted(command: Path, folder: Path, storage: str) -> Iterator[tuple[Client,
             f"--data-dir={folder}/data",
             "--secure-port=0",
             "--disable-admission-plugins=ServiceAccount",
+            *flags,
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -169,11 +176,24 @@ def config_map(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def count(command: Path, only: str, storage: str) -> dict[str, float]:
-    """Instructions for one of each operation whose name has `only` in it."""
+def add_faults(client: Client, number: int) -> None:
+    """Create Faults that hit none of the requests, and wait until they are active."""
+    for each in range(number):
+        spec = {"match": {"resources": ["endpointslices"]}, "effect": {"status": {"code": 503}}}
+        made = {"apiVersion": "simulation.steersman.dev/v1alpha1", "kind": "Fault", "metadata": {"name": f"f{each}"}}
+        client.ask("POST", FAULTS, {**made, "spec": spec})
+    while not all(each.get("status", {}).get("conditions") for each in client.ask("GET", FAULTS)["items"]):
+        time.sleep(1)
+
+
+def count(command: Path, only: str, storage: str, faults: int | None = None) -> dict[str, float]:
+    """Instructions for one of each operation whose name has `only` in it; `faults` is None for a server without."""
+    flags = () if faults is None else ("--faults",)
     with tempfile.TemporaryDirectory(prefix="steersman-bench-") as name:
         folder = Path(name)
-        with counted(command, folder, storage) as (client, end_count):
+        with counted(command, folder, storage, flags) as (client, end_count):
+            if faults:
+                add_faults(client, faults)
             for title, operation in operations(client, are_stored=storage != "memory").items():
                 if only not in title:
                     continue
@@ -207,8 +227,11 @@ def main() -> None:
     parser.add_argument("--b", type=Path, required=True, metavar="COMMAND", help="that of the other")
     parser.add_argument("--only", default="", metavar="TEXT", help="operations whose name has this in it")
     parser.add_argument("--storage", choices=("memory", "sqlite"), default="memory", help="where the servers store")
+    parser.add_argument(
+        "--faults", type=int, metavar="N", help="active Faults of other resources; needs serve --faults"
+    )
     args = parser.parse_args()
-    a, b = (count(each.absolute(), args.only, args.storage) for each in (args.a, args.b))
+    a, b = (count(each.absolute(), args.only, args.storage, args.faults) for each in (args.a, args.b))
     print("| operation | A, thousand instructions | B | B/A |\n|---|--:|--:|--:|")
     for title in a:
         if title in b and title != "what came before":

@@ -93,6 +93,17 @@ async def test_a_request_waits_for_a_webhook_that_hangs(environment: Environment
     assert await request == 200
 
 
+async def test_a_review_that_is_tried_again_meets_no_fault_that_has_ended(environment: Environment) -> None:
+    with environment.faults.add(authorization_webhook="*", code=500) as fault:
+        request = asyncio.create_task(status_of_jane(environment))
+
+        async def has_failed() -> bool:
+            return fault.injected == 1
+
+        await eventually(has_failed)
+    assert await request == 200
+
+
 async def test_requests_for_faults_are_reviewed_without_faults(environment: Environment) -> None:
     with environment.faults.add(authorization_webhook="*", code=503) as fault:
         assert await status_of_jane(environment, FAULTS) == 404, "allowed, but not served"
@@ -104,7 +115,7 @@ async def test_a_token_is_unknown_while_the_webhook_fails(environment: Environme
     with environment.faults.add(authentication_webhook="default", code=503, message="no memory", times=1) as fault:
         assert await reviewed(environment, "b") == {"user": {}, "error": "[invalid bearer token, no memory]"}
         assert [(each.verb, each.resource, each.name) for each in fault.last] == [("call", "tokenreviews", "default")]
-        assert (await reviewed(environment, "c"))["authenticated"]
+        assert (await reviewed(environment, "b"))["authenticated"], "the failure is not kept"
 
 
 async def test_kinds_of_webhooks_are_apart(environment: Environment) -> None:

@@ -104,6 +104,19 @@ async def test_a_point_that_is_not_reached_counts_as_missed() -> None:
 
     result, _ = await searched(end)
     assert {each.verdict for each in result.tried} == {Verdict.MISSED}
+    assert result.reason_without_verdict == "no fault was reached, as each run has other requests"
+
+
+async def test_a_failure_before_the_fault_is_no_success() -> None:
+    def end(fault: PlannedFault | None, _: int) -> object:
+        is_early = fault is not None and fault.at.name == "b"
+        return Run([Seen(each, 201) for each in POINTS], exit_code=1) if is_early else 1
+
+    result, _ = await searched(end)
+    assert result.findings == []
+    expected = "a run without faults failed, too: the test failed with exit code 1"
+    assert result.reason_without_verdict == expected
+    assert list(outputs.text_lines(result, {}))[-1] == f"no verdict: {expected}"
 
 
 async def test_no_run_begins_after_the_time() -> None:
@@ -121,10 +134,12 @@ async def test_a_search_that_says_nothing_is_no_success() -> None:
     assert unseen.reason_without_verdict.startswith("no requests were seen")
     unfit, _ = await searched(lambda *_: Run([Seen(Point("c", "get", "pods"))]))
     assert unfit.reason_without_verdict == "no point for these faults; the requests came from c"
-    old = Plan([PlannedFault(Kind.LOST, POINTS[0])])
-    runner = Scripted(lambda fault, _: 1 if fault is None else Run(state=state(1)))
-    missed = await Campaign([runner], seconds=60.0).search([old])
-    assert missed.reason_without_verdict.startswith("the given plans were not reached")
+    old, new = (Plan([PlannedFault(Kind.LOST, point)]) for point in POINTS[:2])
+    runner = Scripted(lambda fault, _: Run(state=state(1)) if fault == old.faults[0] else 1)
+    missed = await Campaign([runner], seconds=60.0).search([old, new])
+    assert [each.verdict for each in missed.tried] == [Verdict.MISSED, Verdict.PASSED]
+    expected = f"a given plan was not reached, as the operator sends other requests: {old}"
+    assert missed.reason_without_verdict == expected
     for each in (unseen, unfit, missed):
         (failure,) = ElementTree.fromstring(outputs.as_junit(each)).iter("failure")
         assert failure.get("message") == each.reason_without_verdict

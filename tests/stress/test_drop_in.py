@@ -55,3 +55,34 @@ async def test_requests_go_on_if_there_is_no_space_for_their_points(
     notes.close()
     assert [each.point.nth for each in read_points(tmp_path)] == [1, 4]
     assert read_hits(tmp_path) == [PlannedFault(Kind.ERROR, POINT)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb", "code"), [(Kind.LOST, "create", 201), (Kind.CONFLICT, "create", 0), (Kind.ERROR, "get", 0)]
+)
+async def test_a_fault_is_noted_before_the_program_learns_of_it(
+    tmp_path: Path, kind: Kind, verb: str, code: int
+) -> None:
+    at = Point("manager", verb, "configmaps", "default", "a")
+    write_task(tmp_path, Task([PlannedFault(kind, at)]))
+    notes = Notes(tmp_path)
+    assert notes.fault_set.interceptor is not None
+    action = Action(verb, "", "v1", "configmaps", namespace="default", name="a")
+    observed = notes.fault_set.interceptor.begin(Met(action, "jane", (), "manager/v1", "a"))
+    assert observed is not None
+    instead = await (observed.after(code) if code else observed.before())
+    assert instead is not None
+    assert read_hits(tmp_path) == [PlannedFault(kind, at)]  # also if the program ends at once
+    assert [each.point for each in read_points(tmp_path)] == [at]
+    notes.close()
+
+
+async def test_a_request_that_ends_after_the_server_s_part_goes_on(tmp_path: Path) -> None:
+    write_task(tmp_path, Task())
+    notes = Notes(tmp_path)
+    assert notes.fault_set.interceptor is not None
+    observed = notes.fault_set.interceptor.begin(Met(ACTION, "jane", (), "manager/v1", "a"))
+    assert observed is not None
+    notes.close()
+    assert await observed.after(200) is None
+    assert read_points(tmp_path) == []

@@ -67,6 +67,11 @@ async def test_points_are_counted_from_the_reset_of_a_server(folder: Path) -> No
     assert len(read_hits(folder)) == 2
 
 
+async def test_files_of_servers_are_in_the_folder_of_the_run(folder: Path) -> None:
+    async with Environment(listen=True) as environment:
+        assert environment.kubeconfig().is_relative_to(folder)  # so that nothing is left if the suite is killed
+
+
 async def test_a_server_that_cannot_take_part_does_not_start(folder: Path) -> None:
     (folder / "task.json").unlink()
     environment = Environment()

@@ -16,7 +16,8 @@ import yaml
 from msgspec.structs import replace
 
 from steersman.machinery.errors.status import StatusError
-from steersman.net.client.transport import Address
+from steersman.net.client.answer import Answer
+from steersman.net.client.transport import Address, Sender
 from steersman.server.certificates import CertificateFiles
 from steersman.webhooks.client import MAX_ANSWER_BYTES, WebhookClient, WebhookError
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, load_kubeconfig, load_logins
@@ -226,6 +227,45 @@ async def test_a_webhook_may_say_when_to_come_back(client: WebhookClient, hook: 
     hook.answer(200, b"{}")
     assert await client.post(b"") == b"{}"
     assert recorded_sleeps(client) == [7, 3]
+
+
+class WaitingSender:
+    """A sender that waits for an event before each request."""
+
+    def __init__(self, inner: Sender) -> None:
+        self.waits = asyncio.Event()
+        self.may_send = asyncio.Event()
+        self._inner = inner
+
+    def close(self) -> None:
+        self._inner.close()
+
+    async def send(self, *arguments: Any, **more: Any) -> Answer:
+        self.waits.set()
+        await self.may_send.wait()
+        return await self._inner.send(*arguments, **more)
+
+
+async def test_calls_that_wait_in_another_sender_hold_up_no_usual_ones(
+    hook: Hook, hook_files: CertificateFiles, tmp_path: Path
+) -> None:
+    cluster = {"server": f"https://127.0.0.1:{hook.port}/", "certificate-authority": str(hook_files.ca)}
+    client = WebhookClient(load_kubeconfig(write_kubeconfig(tmp_path, cluster)), 1.0, at_once=1)
+    hook.answer(200, b"{}")
+    waiting: asyncio.Future[WaitingSender] = asyncio.get_running_loop().create_future()
+
+    def through(inner: Sender) -> WaitingSender:
+        waiting.set_result(WaitingSender(inner))
+        return waiting.result()
+
+    slow = asyncio.create_task(client.post(b"slow", through=through))
+    sender = await waiting
+    await sender.waits.wait()
+    assert await client.post(b"usual") == b"{}"
+    assert not slow.done()
+    sender.may_send.set()
+    assert await slow == b"{}"
+    client.close()
 
 
 async def test_a_status_is_the_error_that_it_is(client: WebhookClient, hook: Hook) -> None:

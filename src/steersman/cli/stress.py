@@ -143,6 +143,9 @@ def stress(
     context = click.get_current_context()
     if bool(command) == bool(operator or test) or bool(operator) != bool(test):
         raise click.UsageError("give --operator and --test, or a COMMAND after --", context)
+    if command:
+        kinds = _fitting(kinds, has_clients=bool(clients), context=context)
+    _check_folder("--junit", None if junit is None else junit.parent, context)
     settings = Settings(
         operator=operator,
         test=test,
@@ -208,7 +211,7 @@ async def _run(
         campaign = Campaign(
             runners,
             seconds=budget,
-            kinds=kinds if assets is None else _fitting(kinds, has_clients=bool(settings.clients)),
+            kinds=kinds,
             clients=settings.clients,
             ignored=settings.ignored,
             report=progress.show,
@@ -220,17 +223,29 @@ async def _run(
             progress.clear()
 
 
-def _fitting(kinds: Sequence[Kind], *, has_clients: bool) -> list[Kind]:
+def _fitting(kinds: Sequence[Kind], *, has_clients: bool, context: click.Context) -> tuple[Kind, ...]:
     """Return the kinds of faults that can happen to a command: only watches unless the operator's client is known.
 
-    A test that gets an error for a request of its own fails, and the operator is not to blame.
+    A test that gets an error for a request of its own fails, and the operator is not to blame. Raises UsageError if no
+    kind is left.
     """
     from steersman.stress.point import CRASHES, OF_WATCHES
 
-    if has_clients:
-        return [each for each in kinds if each not in CRASHES]
-    click.echo("faults happen to watches only: --client names the operator, for faults of its requests", err=True)
-    return [each for each in kinds if each in OF_WATCHES]
+    found = tuple(each for each in kinds if (each not in CRASHES if has_clients else each in OF_WATCHES))
+    if not found and all(each in CRASHES for each in kinds):
+        raise click.UsageError("--kinds: crashes need --operator and --test in place of a COMMAND", context)
+    if not found:
+        names = ", ".join(each for each in kinds if each not in CRASHES)
+        raise click.UsageError(f"--kinds: {names}: needs --client, the name of the operator's program", context)
+    if not has_clients:
+        click.echo("faults happen to watches only: --client names the operator, for faults of its requests", err=True)
+    return found
+
+
+def _check_folder(flag: str, folder: Path | None, context: click.Context) -> None:
+    """Raise UsageError if the folder of a file to be written is missing, before a search that may take long."""
+    if folder is not None and not folder.is_dir():
+        raise click.UsageError(f"{flag}: {folder} is no folder", context)
 
 
 def _assets(settings: Settings) -> Path:
@@ -287,7 +302,7 @@ def _print(result: Result, output: str, save: Path, junit: Path | None) -> None:
         for line in outputs.text_lines(result, files):
             click.echo(_line(line))
     if error is not None:
-        _fail(printable(error))
+        _fail(printable(f"{error.filename}: {error.strerror}"))
 
 
 def _line(text: str) -> str:

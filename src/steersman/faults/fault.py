@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from steersman.faults.fault_index import Key, keys_of_lists, keys_of_match
 from steersman.faults.patterns import CompiledMatch, Patterns, ResourcePatterns
 from steersman.faults.stale_reads import Read, Timeline
 from steersman.machinery.identity.action import PATH_VERBS, RESOURCE_VERBS, Action
@@ -97,6 +98,8 @@ CALL_NAMES: Final = {
 """Kinds of calls as a status names them, by members of Match."""
 CALLS: Final = tuple(CALL_NAMES)
 """Members of Match for the calls that the server makes, in place of requests that it gets."""
+NODES: Final = "nodes"
+"""Member of Match for kubelets."""
 _LISTS_OF_CALLS: Final = "webhooks, conversions, apiServices, authenticationWebhooks and authorizationWebhooks"
 DEFAULT_WEBHOOK: Final = "default"
 """Name of a webhook of authentication, and of one of authorization without a name of its own."""
@@ -399,6 +402,8 @@ class Fault:
         """True if the fault meets kubelets, and no requests."""
         self.wild = self._patterns.wild + self._nodes.wild + sum(each.wild for each in self._calls.values())
         """Number of its patterns with `*`."""
+        self.keys = self._find_keys()
+        """Keys of the fault in an index of requests, calls or kubelets."""
         self.before = _seconds("", effect.delay.before, LONGEST)
         self.after = _seconds("", effect.delay.after, LONGEST)
         self.close_after = _seconds("", effect.watch.close_after, LONGEST) if effect.watch.close_after else None
@@ -413,6 +418,13 @@ class Fault:
         self._chance = random.Random(when.seed)
         self._when_over: dict[Callable[[], None], None] = {}
         self._is_over = False
+
+    def _find_keys(self) -> list[Key]:
+        if self.is_of_nodes:
+            return keys_of_lists({NODES: self._nodes})
+        if self.is_of_calls:
+            return keys_of_lists(self._calls)
+        return keys_of_match(self._patterns.resources, self._patterns.verbs)
 
     @property
     def needs_names(self) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from steersman.faults.fault import Call, Fault, FaultSpec, InvalidFault, Met, TooManyFaults
+from steersman.faults.fault import NODES, Call, Fault, FaultSpec, InvalidFault, Met, TooManyFaults
+from steersman.faults.fault_index import FaultIndex, keys_of_action, keys_of_names
 from steersman.faults.interception import Interceptor, OpenWatch
 from steersman.faults.shown_revisions import ShownRevisions
 from steersman.faults.stale_reads import Read, ResourceOf, Revisions
+from steersman.machinery.identity.action import Action
 from steersman.machinery.values.times import monotonic, now_micro
 from steersman.net.message import Peer
 
@@ -30,10 +32,12 @@ class FaultSet:
     def __init__(self) -> None:
         self._faults: dict[str, Fault] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self.active: tuple[Fault, ...] = ()
-        """Active faults of requests; empty while requests need not be looked at."""
-        self._of_calls: tuple[Fault, ...] = ()
-        self._of_nodes: tuple[Fault, ...] = ()
+        self._of_requests = FaultIndex[Fault]()
+        self._of_calls = FaultIndex[Fault]()
+        self._of_nodes = FaultIndex[Fault]()
+        self._stale: dict[Fault, None] = {}
+        self.has_requests = False
+        """True if there are faults of requests."""
         self.on_nodes: Callable[[], None] | None = None
         """Callback for changes of the faults of kubelets; None without simulated nodes."""
         self.advance_clock: Callable[[float], None] | None = None
@@ -41,8 +45,6 @@ class FaultSet:
         self.storage: Revisions | None = None
         """Storage of the server; None before its start."""
         self._shown: ShownRevisions | None = None
-        self.needs_names = False
-        """True if a fault looks at names of objects."""
         self.interceptor: Interceptor | None = None
         """Observer of all requests, which may also change their answers; it comes before the faults."""
         self.on_injection: Callable[[Fault], None] | None = None
@@ -66,7 +68,10 @@ class FaultSet:
             raise TooManyFaults(f"match: all faults together have at most {MOST_WILD} patterns with *")
         self.remove(name)
         self._faults[name] = fault
-        self._update()
+        self._index_of(fault).add(fault, fault.keys)
+        if fault.is_stale:
+            self._stale[fault] = None
+        self._changed(fault)
         if fault.ends_at is not None:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(fault.ends_at - monotonic(), self.remove, name)
@@ -79,7 +84,9 @@ class FaultSet:
             timer.cancel()
         fault = self._faults.pop(name, None)
         if fault is not None:
-            self._update()
+            self._index_of(fault).remove(fault)
+            self._stale.pop(fault, None)
+            self._changed(fault)
             fault.end()
 
     def clear(self) -> None:
@@ -87,22 +94,28 @@ class FaultSet:
         for name in list(self._faults):
             self.remove(name)
 
-    def _update(self) -> None:
-        faults = self._faults.values()
-        of_nodes, self._of_nodes = self._of_nodes, tuple(each for each in faults if each.is_of_nodes)
-        self.active = tuple(each for each in faults if not (each.is_of_calls or each.is_of_nodes))
-        self.needs_names = any(each.needs_names for each in self.active)
-        if not any(each.is_stale for each in self.active):
+    def _index_of(self, fault: Fault) -> FaultIndex[Fault]:
+        if fault.is_of_nodes:
+            return self._of_nodes
+        return self._of_calls if fault.is_of_calls else self._of_requests
+
+    def _changed(self, fault: Fault) -> None:
+        """Adapt to a fault that was added or removed."""
+        self.has_requests = bool(self._of_requests)
+        if not self._stale:
             self._shown = None
         elif self._shown is None and self.storage is not None:
             self._shown = ShownRevisions(self.storage.revision)
-        self._of_calls = tuple(each for each in faults if each.is_of_calls)
-        if of_nodes != self._of_nodes and self.on_nodes is not None:
+        if fault.is_of_nodes and self.on_nodes is not None:
             self.on_nodes()
+
+    def of_action(self, action: Action) -> Sequence[Fault]:
+        """Return the faults that may hit a request, as far as its verb and resource say."""
+        return self._of_requests.find(keys_of_action(action))
 
     def is_silent(self, node: str) -> bool:
         """Return True if a fault silences the kubelet of a node."""
-        for fault in self._of_nodes:
+        for fault in self._of_nodes.find(keys_of_names(NODES, (node,))):
             before = fault.injected
             if fault.silences(node, now_micro()):
                 if fault.injected > before:
@@ -112,7 +125,7 @@ class FaultSet:
 
     def delay_of_sync(self, node: str, namespace: str, pod: str) -> float:
         """Return the seconds by which a fault delays the sync of a pod by the kubelet of a node; 0 for none."""
-        for fault in self._of_nodes:
+        for fault in self._of_nodes.find(keys_of_names(NODES, (node,))):
             if fault.delays_sync(node, namespace, pod, now_micro()):
                 self._injected(fault)
                 return fault.sync_delay
@@ -123,7 +136,7 @@ class FaultSet:
         if not self._of_calls:
             return None
         now = monotonic()
-        for fault in self._of_calls:
+        for fault in self._of_calls.find(keys_of_names(call.kind, call.names)):
             if fault.hits_call(call, now):
                 fault.remember_call(call, now_micro())
                 self._injected(fault)
@@ -157,7 +170,7 @@ class FaultSet:
         if self._shown is not None and self.storage is not None:
             now = self.storage.revision
             self._shown.note(peer, resource, revision or now)
-            for fault in self.active:
+            for fault in self._stale:
                 fault.note_revision(now)
 
     def watched(self, peer: Peer, resource: ResourceOf, body: OpenWatch) -> OpenWatch:
@@ -169,7 +182,7 @@ class FaultSet:
     def choose(self, met: Met) -> Fault | None:
         """Return the fault that hits a request, None if none does."""
         now = monotonic()
-        for fault in self.active:
+        for fault in self.of_action(met.action):
             if fault.is_stale and not self.past(fault, met.read):
                 continue
             if fault.hits(met, now):

@@ -29,7 +29,7 @@ def faulty_way(faults: FaultSet, call: Call) -> Through | None:
 
 
 class FaultySender:
-    """Sender of one call, to which a fault happens."""
+    """Sender of one call, to which a fault happens. Attempts that begin after the fault's end are not hit."""
 
     def __init__(self, fault: Fault, inner: Sender) -> None:
         self._fault = fault
@@ -52,15 +52,18 @@ class FaultySender:
     ) -> Answer:
         """Send a request as Transport.send does, unless the fault prevents it. Raises DialError, BadAnswer."""
         fault, effect = self._fault, self._fault.spec.effect
+        send = partial(
+            self._inner.send, address, method, target, headers, body, chunked=chunked, whole=whole, again=again
+        )
+        if fault.is_over:
+            return await send()
         with step("Injected fault", fault=fault.name):
             await _before(fault, address)
             if effect.status is not None:
                 return _FixedAnswer(effect.status.code, "application/json", _status(effect.status))
             if effect.garbage:
                 return _FixedAnswer(200, "text/html", GARBAGE)
-            answer = await self._inner.send(
-                address, method, target, headers, body, chunked=chunked, whole=whole, again=again
-            )
+            answer = await send()
             try:
                 await fault.wait(fault.after)
             except BaseException:

@@ -53,6 +53,11 @@ class Patterns:
         """Number of patterns with `*`, which are tried one by one."""
         return len(self._wild)
 
+    @property
+    def exact(self) -> frozenset[str]:
+        """Texts of which a fitting one is one; empty if others may fit, too."""
+        return frozenset() if self._wild else self._exact
+
     def fit(self, text: str) -> bool:
         """Return True if a text fits a pattern, or if there are none."""
         return self._is_empty or text in self._exact or any(each.fits(text) for each in self._wild)
@@ -72,6 +77,11 @@ class ResourcePatterns:
     def wild(self) -> int:
         """Number of patterns with `*`, which are tried one by one."""
         return len(self._wild)
+
+    @property
+    def exact(self) -> frozenset[tuple[str, str]]:
+        """Resources, perhaps with their group, and subresources that fit; empty if others may fit, too."""
+        return frozenset() if self._wild else self._exact
 
     def fit(self, action: Action) -> bool:
         """Return True if a request's resource fits a pattern, or if there are none."""

@@ -95,13 +95,22 @@ class Result:
         if self.interruption:
             return self.interruption
         if self.tried:
-            is_missed = self.is_of_plans and all(each.verdict is Verdict.MISSED for each in self.tried)
-            return "the given plans were not reached: the operator sends other requests" if is_missed else ""
+            return "" if self.findings else self._reason_against_success
         if self.total:
             return "the time was up before the first fault, see --time"
         if not self.clients:
             return "no requests were seen: does the command use KUBECONFIG, or the programs in KUBEBUILDER_ASSETS?"
         return f"no point for these faults; the requests came from {', '.join(self.clients)}"
+
+    @property
+    def _reason_against_success(self) -> str:
+        """Reason why no finding is no success, "" if it is one."""
+        if self.flaky:
+            return f"a run without faults failed, too: {self.flaky}"
+        missed = [each for each in self.tried if each.verdict is Verdict.MISSED]
+        if missed and self.is_of_plans:
+            return f"a given plan was not reached, as the operator sends other requests: {missed[0].plan}"
+        return "no fault was reached, as each run has other requests" if len(missed) == len(self.tried) else ""
 
     @property
     def groups(self) -> list[list[Tried]]:

@@ -56,9 +56,10 @@ class Notes:
 
     def __init__(self, folder: Path, fault_set: FaultSet | None = None) -> None:
         task = msgspec.json.decode((folder / _TASK).read_bytes(), type=Task)
-        name = f"{time.time_ns():020}-{os.getpid()}.jsonl"  # in the order of the servers' starts
-        self._points = (folder / f"points-{name}").open("ab", buffering=0)
-        self._hits = (folder / f"hits-{name}").open("ab", buffering=0)
+        self._name: Final = f"{time.time_ns():020}-{os.getpid()}.jsonl"  # in the order of the servers' starts
+        self._folder: Final = folder
+        self._points = (folder / f"points-{self._name}").open("ab", buffering=0)
+        self._is_closed = False
         self._plane: ControlPlane | None = None
         self.fault_set = FaultSet() if fault_set is None else fault_set
         """Faults for the server."""
@@ -69,8 +70,8 @@ class Notes:
             delay=task.delay,
             hold=task.hold,
             reported=self._note,
+            happened=self._note_hit,
         )
-        self._written = 0
         self.fault_set.interceptor = self._tap
 
     def attach(self, plane: ControlPlane) -> None:
@@ -78,23 +79,30 @@ class Notes:
         self._plane = plane
 
     def close(self) -> None:
-        """Close the files."""
+        """Note nothing more; requests that are not over yet go on."""
+        self._is_closed = True
         self._points.close()
-        self._hits.close()
 
     async def _touch(self, action: Action, name: str) -> None:
         assert self._plane is not None
         await touch(client_of(self._plane), action, name)
 
     def _note(self, seen: Seen) -> None:
-        """Write a point and the faults that have happened; without space for them requests go on."""
+        """Write a point; without space for it requests go on."""
+        if self._is_closed:
+            return
         try:
             self._points.write(msgspec.json.encode(seen) + b"\n")
-            for each in self._tap.hits[self._written :]:
-                self._hits.write(msgspec.json.encode(each) + b"\n")
         except OSError as error:
-            _log.warning("notes", "points of steersman stress are missing: %s", error)
-        self._written = len(self._tap.hits)
+            _log.warning("points", "points of steersman stress are missing: %s", error)
+
+    def _note_hit(self, fault: PlannedFault) -> None:
+        """Write a fault that happens to a file that only servers with faults have."""
+        try:
+            with (self._folder / f"hits-{self._name}").open("ab") as file:
+                file.write(msgspec.json.encode(fault) + b"\n")
+        except OSError as error:
+            _log.warning("hits", "faults of steersman stress are missing: %s", error)
 
 
 def write_task(folder: Path, task: Task) -> None:

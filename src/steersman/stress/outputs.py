@@ -71,7 +71,7 @@ def _summary_lines(result: Result) -> Iterator[str]:
     exits = [each for each in result.tried if each.run.operator_exits]
     if exits:
         yield f"the operator ended by itself, and was started again, in {len(exits)} runs, first at: {exits[0].plan}"
-    if result.flaky:
+    if result.flaky and result.findings:
         yield f"a run without faults failed, too: {result.flaky}"
     if result.unstable:
         more = f" and {len(result.unstable) - _MOST_SHOWN} more" if len(result.unstable) > _MOST_SHOWN else ""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steersman.stress.drop_in import FOLDER, Notes
 from steersman.testing.observers import add_observer
+from steersman.testing.throw_away_keys import temporary_folders_in
 
 if TYPE_CHECKING:
     import pytest
@@ -27,8 +29,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def take_part(folder: Path) -> Callable[[], None]:
-    """Let servers that start from now on take part in the run of a folder. Return what ends that for later servers."""
-    return add_observer(partial(_observe, folder))
+    """Let servers that start from now on take part in the run of a folder. Return what ends that for later servers.
+
+    Their files are in the folder, so that a killed program leaves none.
+    """
+    ends = ExitStack()
+    ends.callback(temporary_folders_in(folder))
+    ends.callback(add_observer(partial(_observe, folder)))
+    return ends.close
 
 
 def _observe(folder: Path, plane: ControlPlane, faults: FaultSet) -> Callable[[], None]:

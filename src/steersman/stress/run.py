@@ -363,7 +363,7 @@ class CommandRunner:
             stand.environment.fault_set.interceptor = None
             await command.end(_GRACE)
         run.seen = [*tap.seen, *read_points(folder)]
-        run.hits = [*tap.hits, *read_hits(folder)]
+        run.hits = list(dict.fromkeys((*tap.hits, *read_hits(folder))))  # once, as several servers may reach a point
         run.seconds = monotonic() - began
         if not faults and not run.failure:
             self._longest = max(self._longest, run.seconds)

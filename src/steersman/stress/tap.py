@@ -73,7 +73,8 @@ class Tap:
     """Interceptor of one run.
 
     `is_subject` selects the requests, by default all. `crash` kills the operator. `touch` changes an object on behalf of
-    somebody else. Each request first waits `delay` seconds. `reported` is called for each point once it has passed.
+    somebody else. Each request first waits `delay` seconds. `reported` is called for each point once it has passed, and
+    `happened` for each fault at once, as a program may end because of it.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Tap:
         delay: float = 0.0,
         hold: float = 0.5,
         reported: Callable[[Seen], None] | None = None,
+        happened: Callable[[PlannedFault], None] | None = None,
     ) -> None:
         self._planned: dict[Point, list[Kind]] = {}
         for each in faults:
@@ -99,6 +101,7 @@ class Tap:
         self.hold = hold
         """Seconds without a request after which a watch that is held back goes on."""
         self._reported = reported
+        self._happened = happened
         self._counts: Counter[Point] = Counter()
         self.masker = Masker()
         self._seen: list[Seen] = []
@@ -179,7 +182,10 @@ class Tap:
     def hit(self, kind: Kind, point: Point) -> None:
         """Record a fault that happens, and kill the operator if it is a crash."""
         self.last_hit = monotonic()
-        self.hits.append(PlannedFault(kind, point))
+        fault = PlannedFault(kind, point)
+        self.hits.append(fault)
+        if self._happened is not None:
+            self._happened(fault)
         if kind in CRASHES and self._crash is not None:
             self._crash()
 
@@ -214,6 +220,7 @@ class Call:
         """Let somebody else change the object, so that the server refuses an update; refuse a create."""
         if self._met.action.verb == "create":
             self._tap.hit(Kind.CONFLICT, self._seen.point)
+            self._end(_QUOTA.code)
             return _QUOTA
         if self._tap.touch is not None:
             try:

@@ -68,9 +68,9 @@ class WebhookClient:
     """Posts to one endpoint over kept connections.
 
     `backoff` is the pause in seconds before the second attempt; it grows with each attempt. With None there is only one
-    attempt. At most `at_once` requests run at the same time, further ones wait. `timeout` limits one attempt in
-    seconds. With `only_delivers` the response may be empty, and every failure is retried. With `passes_trace` the trace
-    context of the client's request is passed on.
+    attempt. At most `at_once` requests run at the same time, and as many through other senders; further ones wait.
+    `timeout` limits one attempt in seconds. With `only_delivers` the response may be empty, and every failure is
+    retried. With `passes_trace` the trace context of the client's request is passed on.
     """
 
     def __init__(
@@ -100,6 +100,8 @@ class WebhookClient:
         )
         self._max_answer_bytes = max_answer_bytes
         self._permits = asyncio.Semaphore(at_once)
+        self._permits_of_others = asyncio.Semaphore(at_once)
+        """Permits of calls through another sender, which may wait long and must not hold up the usual ones."""
         self._user_agent = user_agent
         self._only_delivers = only_delivers
         self._passes_trace = passes_trace
@@ -158,9 +160,10 @@ class WebhookClient:
 
     async def _post(self, body: bytes, seconds: float, through: Through | None) -> bytes:
         sender = self._sender if through is None else through(self._sender)
+        permits = self._permits if through is None else self._permits_of_others
         query = self._query(seconds)
         try:
-            async with asyncio.timeout(self._timeout), self._permits:
+            async with asyncio.timeout(self._timeout), permits:
                 return await self._exchange(sender, body, query)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"

@@ -17,13 +17,15 @@ from steersman.controllers.controller import ControllerDependencies
 from steersman.faults.fault import Fault, InvalidFault, TooManyFaults, spec_of
 from steersman.faults.fault_set import FaultSet
 from steersman.machinery.codec.serializer import to_plain
-from steersman.machinery.values.conditions import with_condition
+from steersman.machinery.values.conditions import find_condition, with_condition
 from steersman.work.offloading import offload_if
 from steersman.work.upkeep import upkeep
 
 USER: Final = UserInfo("steersman:faults", groups=("system:masters",))
 """User of the controller."""
 ACTIVE: Final = "Active"
+_OVER: Final = "Over"
+"""Reason of a fault whose time has passed, which does not begin again when the server starts."""
 _COUNTED_AFTER: Final = 0.5
 """Seconds in which hits are collected before a status is written."""
 _MOST_MESSAGE: Final = 1024
@@ -84,6 +86,9 @@ class FaultController(LateController[str]):
         applied = self._applied.get(key)
         if applied is not None and applied[:2] == (uid, generation):
             fault, error = applied[2], ""
+        elif _was_over(before, generation):
+            fault, error = None, ""
+            self._applied[key] = uid, generation, None
         else:
             fault, error = self._begin(obj, before)
             self._applied[key] = uid, generation, fault
@@ -146,11 +151,17 @@ def _status_of(obj: FaultObject) -> FaultStatus:
         return FaultStatus()
 
 
+def _was_over(status: FaultStatus, generation: int) -> bool:
+    """Return True if the time of the fault had passed before the server started."""
+    active = find_condition(status.conditions, ACTIVE)
+    return status.observed_generation == generation and active is not None and active.reason == _OVER
+
+
 def _status(before: FaultStatus, generation: int, fault: Fault | None, error: str) -> FaultStatus:
     if fault is None:
         status, reason = "False", "InvalidSpec"
     elif fault.is_over:
-        status, reason = "False", "Over"
+        status, reason = "False", _OVER
     elif fault.is_exhausted:
         status, reason = "False", "Exhausted"
     else:

@@ -43,8 +43,8 @@ def with_faults(faults: FaultSet) -> Filter:
     async def faulty(request: Request, next_: Handler) -> Response:
         interceptor = faults.interceptor
         if interceptor is None:
-            return await (_with_fault(faults, request, next_) if faults.active else next_(request))
-        met = await _met(faults, request)
+            return await (_with_fault(faults, request, next_) if faults.has_requests else next_(request))
+        met = None if _is_spared(request) else await _met(faults, request, peeks=True)
         observed = None if met is None else interceptor.begin(met)
         if observed is None:
             return await _with_fault(faults, request, next_)
@@ -54,16 +54,23 @@ def with_faults(faults: FaultSet) -> Filter:
 
 
 async def _with_fault(faults: FaultSet, request: Request, next_: Handler) -> Response:
-    met = await _met(faults, request) if faults.active else None
-    if met is None:
+    if not faults.has_requests or _is_spared(request):
         return await next_(request)
-    fault = faults.choose(met)
+    fault = await _fault_of(faults, request)
     if fault is not None and fault.is_stale:
-        request.as_of = faults.past(fault, met.read)
+        request.as_of = faults.past(fault, _read_of(request))
     response = await (next_(request) if fault is None else _inject(faults, fault, request, next_))
     if faults.needs_reads:
         _note_shown(faults, request, response)
     return response
+
+
+async def _fault_of(faults: FaultSet, request: Request) -> Fault | None:
+    """Return the fault that hits a request, None if none does."""
+    candidates = faults.of_action(request.info.action)
+    if not candidates:
+        return None
+    return faults.choose(await _met(faults, request, peeks=any(each.needs_names for each in candidates)))
 
 
 def _note_shown(faults: FaultSet, request: Request, response: Response) -> None:
@@ -88,15 +95,19 @@ def _read_of(request: Request) -> Read | None:
     return Read(version, (action.group, action.resource), request.http.peer) if len(version) < _LONGEST else None
 
 
-async def _met(faults: FaultSet, request: Request) -> Met | None:
-    """Return the facts about a request; None for one that no fault may hit."""
+def _is_spared(request: Request) -> bool:
+    """Return True for a request that no fault may hit."""
     action = request.info.action
-    if not request.info.resource_request or (action.group, action.resource) == RESOURCE:
-        return None
+    return not request.info.resource_request or (action.group, action.resource) == RESOURCE
+
+
+async def _met(faults: FaultSet, request: Request, *, peeks: bool) -> Met:
+    """Return the facts about a request; `peeks` is True if they include the name in the body of a create."""
+    action = request.info.action
     agent = request.headers.get("user-agent", "")[:_LONGEST_AGENT]
     user, name, body = request.user, action.name, b""
     is_nameless = action.verb == "create" and not name
-    if faults.interceptor is not None or (faults.needs_names and is_nameless):
+    if peeks and (is_nameless or faults.interceptor is not None):
         body = await _peek(request)
     if is_nameless and body:
         name = name_in(body).name
