@@ -62,4 +62,4 @@ def load_recorded(path: Path) -> Recorded:
     ends = ends_of(all_changes())
     if start is None:
         raise DumpError(f"{path}: no change in it")
-    return Recorded(path, start, end, Dump(list(beginning.values()), start), ends)
+    return Recorded(path, start, end, Dump(list(beginning.values())), ends)
