@@ -386,13 +386,14 @@ async def test_several_queues_are_idle_once_each_of_them_is() -> None:
     first: WorkQueue[str] = WorkQueue()
     second: WorkQueue[int] = WorkQueue()
     both = WorkQueues([first, second])
-    assert both.idle
+    states = [both.idle]
     second.add(1)
-    assert not both.idle
+    states.append(both.idle)
     assert await second.get() == 1
-    assert not both.idle
+    states.append(both.idle)
     first.add("a")
     second.done(1)
-    assert not both.idle
+    states.append(both.idle)
     first.discard("a")
-    assert both.idle
+    states.append(both.idle)
+    assert states == [True, False, False, False, True]

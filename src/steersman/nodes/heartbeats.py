@@ -216,7 +216,9 @@ class Heartbeats:
         """
         if not self._reports():
             return
-        found = known or self._node_objects.get("", node.name) or await self._client.get(NODES, node.name)
+        found = known or self._node_objects.get("", node.name)
+        if found is None:
+            found = await self._client.get(NODES, node.name)
         before, status = to_plain(found.status), to_plain(node.status(found.status.conditions))
         status["allocatable"].update(_extended(found, node))
         if not uses_volumes:
