@@ -101,7 +101,7 @@ class RecordingClient(SlowClient):
         self, resource: APIResource[Any], name: str, namespace: object, patch: Any, **_: object
     ) -> None:
         if resource is NODES:
-            self.patches.append(patch["status"]["allocatable"])
+            self.patches.append(patch["status"])
 
 
 async def test_extended_resources_of_the_capacity_are_allocatable() -> None:
@@ -114,7 +114,21 @@ async def test_extended_resources_of_the_capacity_are_allocatable() -> None:
     objects: Informer[Node] = Informer(cast("Client", client), NODES)
     heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=lambda: True)
     assert await heartbeats.send(node, reports=True)
-    assert client.patches == [{**node.template.allocatable, "example.com/gpu": "4", "example.com/gone": None}]
+    assert [each["allocatable"] for each in client.patches] == [
+        {**node.template.allocatable, "example.com/gpu": "4", "example.com/gone": None}
+    ]
+
+
+async def test_a_report_has_the_conditions_and_the_changed_fields_of_the_status() -> None:
+    hosts, ranges = IPv4Network("172.16.0.0/12"), IPv4Network("10.128.0.0/9")
+    node = SimulatedNode("n", 0, NodeTemplate(), hosts, ranges)
+    client = RecordingClient(node.node())
+    objects: Informer[Node] = Informer(cast("Client", client), NODES)
+    heartbeats = Heartbeats(cast("Client", client), objects, NodeSet([node]), reports=lambda: True)
+    assert await heartbeats.send(node, reports=True)
+    node.has_pulled(["docker.io/library/nginx:latest"])
+    assert await heartbeats.send(node, reports=True)
+    assert [sorted(each) for each in client.patches] == [["conditions"], ["conditions", "images"]]
 
 
 class FailingClient(RecordingClient):

@@ -13,7 +13,7 @@ import uvloop
 
 from steersman.testing.clock import Clock
 from steersman.work import offloading, work_queue
-from steersman.work.work_queue import SLICE, TryLater, WorkQueue
+from steersman.work.work_queue import SLICE, TryLater, WorkQueue, WorkQueues
 
 
 async def test_a_key_waits_once_and_is_not_worked_on_twice_at_the_same_time() -> None:
@@ -380,3 +380,20 @@ async def test_waits_are_on_a_clock_that_is_moved() -> None:
     await clock.advance(hours=3)
     assert seen == [0, 600, 1800, 5400, 9000]
     await queue.stop()
+
+
+async def test_several_queues_are_idle_once_each_of_them_is() -> None:
+    first: WorkQueue[str] = WorkQueue()
+    second: WorkQueue[int] = WorkQueue()
+    both = WorkQueues([first, second])
+    states = [both.idle]
+    second.add(1)
+    states.append(both.idle)
+    assert await second.get() == 1
+    states.append(both.idle)
+    first.add("a")
+    second.done(1)
+    states.append(both.idle)
+    first.discard("a")
+    states.append(both.idle)
+    assert states == [True, False, False, False, True]

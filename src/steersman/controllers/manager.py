@@ -12,6 +12,7 @@ from steersman.client.events import Broadcaster
 from steersman.client.informer import Informers
 from steersman.controllers.controller import Controller, ControllerDependencies, Settings
 from steersman.controllers.monitors import Monitors
+from steersman.work.work_queue import WorkQueues
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class ControllerManager:
         self.monitors = Monitors(shared, self.informers)
         self.events = Broadcaster(shared)
         self.controllers: list[Controller[Any]] = []
+        self._queues = WorkQueues(())
         self._synced = False
         self._task: asyncio.Task[None] | None = None
 
@@ -51,6 +53,7 @@ class ControllerManager:
             recorder = self.events.recorder(each.component or each.account or each.name)
             dependencies = ControllerDependencies(client, self.informers, self.monitors, recorder, self._settings)
             self.controllers.append(each(dependencies))
+        self._queues = WorkQueues(each.queue for each in self.controllers)
         self.events.start()
         self.informers.start()
         self._task = asyncio.create_task(self._run(), name="controllers")
@@ -58,7 +61,7 @@ class ControllerManager:
     @property
     def idle(self) -> bool:
         """Return True if no key and no event waits now. Delayed keys do not count."""
-        return self._synced and all(each.queue.idle for each in self.controllers) and self.events.idle
+        return self._synced and self._queues.idle and self.events.idle
 
     async def stop(self) -> None:
         """Stop the controllers, informers and the event writer."""

@@ -17,11 +17,13 @@ from steersman.client.errors import is_not_found
 from steersman.client.resources import API_SERVICES
 from steersman.client.transport import Unreachable
 from steersman.dumps.fields import LeftOut, leave_out
-from steersman.dumps.reading import MOST_OBJECTS
+from steersman.dumps.reading import MOST_BYTES, MOST_OBJECTS
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.errors.status import StatusError
 
 _PAGE: Final = 500
+_MOST_OF_RESOURCE: Final = 2 * MOST_BYTES
+"""Most bytes of the objects of one resource, of which fields may be left out."""
 _FIRST: Final = ("namespaces", "customresourcedefinitions.apiextensions.k8s.io")
 """Resources that come first in the file, as others need them."""
 _TWICE: Final = frozenset({"events.events.k8s.io"})
@@ -98,7 +100,7 @@ async def import_cluster(
     done.revision = await _newest_revision(client)
     head = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": done.revision}}
     write(encode_in_order(head)[:-1] + b',"items":[')
-    separator = b"\n"
+    separator, written = b"\n", 0
     for each in await resources_of(client):
         name = str(each.resource.group_resource)
         progress(name)
@@ -106,8 +108,12 @@ async def import_cluster(
         done.resources += 1
         try:
             for item in await _items(client, each.resource, done):
+                line = await decoded(partial(_written, each.resource, cuts, secrets), bytes(item))
+                written += len(line)
+                if written > MOST_BYTES:
+                    raise Unreachable(f"more than {MOST_BYTES >> 20} MiB, which no dump may have: use --leave-out")
                 write(separator)
-                write(await decoded(partial(_written, each.resource, cuts, secrets), bytes(item)))
+                write(line)
                 separator = b",\n"
                 done.objects += 1
         except StatusError as error:
@@ -181,9 +187,12 @@ async def _items(client: Client, resource: APIResource[Any], done: Imported) -> 
 
 async def _pages(client: Client, resource: APIResource[Any], query: dict[str, str]) -> list[msgspec.Raw]:
     items: list[msgspec.Raw] = []
-    pages = Pages(resource)
+    pages, size = Pages(resource), 0
     while pages.more:
         data = await client.request("GET", f"{resource.path()}?{urlencode({'limit': str(_PAGE), **query})}")
+        size += len(data)
+        if size > _MOST_OF_RESOURCE:
+            raise Unreachable(f"{resource.group_resource}: more than {_MOST_OF_RESOURCE >> 20} MiB of objects")
         page = await decoded(PAGE_DECODER.decode, data)
         items += page.items or ()
         if len(items) > MOST_OBJECTS:

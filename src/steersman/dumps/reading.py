@@ -75,10 +75,17 @@ class DumpObject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """Objects of a cluster, and the time in seconds since 1970 at which they were read, as far as they tell it."""
+    """Objects of a cluster."""
 
     objects: list[DumpObject]
-    moment: float
+
+    def moment(self) -> float:
+        """Return the time in seconds since 1970 at which the objects were read, as far as they tell it."""
+        newest = max((_newest(each.data) for each in self.objects), default="")
+        try:
+            return float(min(unix(newest), unix_now()))
+        except ValueError:
+            return unix_now()
 
 
 _HEAD: Final = msgspec.json.Decoder(Head)
@@ -119,19 +126,18 @@ class _Left:
 def read_dump(path: Path) -> Dump:
     """Return the objects in a file, an archive, or all JSON and YAML files of a folder. Raises DumpError."""
     objects: list[DumpObject] = []
-    left, newest = _Left(), ""
+    left = _Left()
     try:
         for file in _files(path):
             for document in _documents(file.name, left.read(file)):
                 objects.extend(_objects(file, document, left))
-                newest = max(newest, _newest(document))
                 if len(objects) > MOST_OBJECTS:
                     raise DumpError(f"{path}: more than {MOST_OBJECTS} objects")
     except OSError as error:
         raise DumpError(f"{path}: {error.strerror or error}") from None
     if not objects:
         raise DumpError(f"{path}: no objects of Kubernetes in it")
-    return Dump(objects, _moment(newest))
+    return Dump(objects)
 
 
 def read_objects(data: bytes, name: str) -> list[DumpObject]:
@@ -297,12 +303,5 @@ def _items(file: _File, api_version: str, kind: str, items: list[msgspec.Raw]) -
             )
 
 
-def _newest(document: bytes) -> str:
-    return max(map(itemgetter(1), _MOMENT.finditer(document)), default=b"").decode()
-
-
-def _moment(newest: str) -> float:
-    try:
-        return float(min(unix(newest), unix_now()))
-    except ValueError:
-        return unix_now()
+def _newest(data: msgspec.Raw | bytes) -> str:
+    return max(map(itemgetter(1), _MOMENT.finditer(bytes(data))), default=b"").decode()

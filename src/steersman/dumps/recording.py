@@ -6,17 +6,20 @@ import asyncio
 import logging
 import os
 from contextlib import suppress
+from errno import ENOSPC
 from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from steersman.client.api_resource import APIResource
-from steersman.client.client import Client, decoded
-from steersman.client.transport import Unreachable
+from steersman.client.client import Client, Pages, decoded
+from steersman.client.transport import Undecodable, Unreachable
 from steersman.dumps.importing import PAGE_DECODER, empty_values, resources_of
-from steersman.dumps.recordings import Type, change_line
+from steersman.dumps.recordings import MOST_LINE, Type, change_line, is_object
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.limited_log import LimitedLog
 from steersman.machinery.values.times import unix_now
 from steersman.work.backoff import Backoff
 from steersman.work.periodic import Periodic
@@ -56,6 +59,7 @@ class Recorder:
         """Digest of the last recorded state of each object, by resource."""
         self._following: dict[str, asyncio.Task[None]] = {}
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._left_out = LimitedLog(logger)
         self.changes = 0
         """Number of recorded changes."""
         self.denied: list[str] = []
@@ -86,7 +90,8 @@ class Recorder:
                 continue
             found = each.resource
             plain = APIResource(found.group, found.version, found.plural, found.kind, dict, found.namespaced)
-            self._following[name] = asyncio.create_task(self._follow(name, plain))
+            self._following[name] = task = asyncio.create_task(self._follow(name, plain))
+            task.add_done_callback(self._followed)
 
     async def _sync(self) -> None:
         await asyncio.to_thread(os.fsync, self._file)
@@ -102,12 +107,11 @@ class Recorder:
                     async for batch in batches:
                         failures = 0
                         for event in batch:
-                            since = event.object["metadata"]["resourceVersion"]
+                            since = _revision(event.object)
                             if event.type != "BOOKMARK":
                                 self._record(name, event.type, event.object)  # type: ignore[arg-type]
-            except Full as error:
-                if not self._ended.done():
-                    self._ended.set_exception(error)
+            except (Full, OSError) as error:
+                self._end(error)
                 return
             except StatusError as error:
                 if error.code in _DENIED:
@@ -117,10 +121,8 @@ class Recorder:
                 since = "" if error.code == _GONE else since
                 logger.warning("%s: %s", name, error)
             except Unreachable as error:
+                since = "" if isinstance(error, Undecodable) else since
                 logger.warning("%s: %s", name, error)
-            except (KeyError, TypeError) as error:
-                since = ""
-                logger.warning("%s: the server sends no object: %r", name, error)
             await asyncio.sleep(_BACKOFF.wait(failures))
             failures += 1
 
@@ -128,19 +130,20 @@ class Recorder:
         """Record what differs from the last known state, and return the revision of the list."""
         known = self._states.get(name)
         seen: set[_Key] = set()
-        token = ""
-        while True:
-            query = {"limit": str(_PAGE), **({"continue": token} if token else {})}
+        pages = Pages(resource)
+        while pages.more:
+            query = {"limit": str(_PAGE), **({"continue": pages.token} if pages.token else {})}
             data = await self._client.request("GET", f"{resource.path()}?{urlencode(query)}")
             page = await decoded(PAGE_DECODER.decode, data)
             for raw in page.items or ():
-                obj = {"kind": resource.kind, "apiVersion": resource.api_version, **decode_plain(bytes(raw))}
+                found = await decoded(decode_plain, bytes(raw))
+                if not isinstance(found, dict):
+                    raise Undecodable("the server sends no object")
+                obj = {"kind": resource.kind, "apiVersion": resource.api_version, **found}
                 seen.add(_key(obj))
                 is_new = known is not None and _key(obj) not in known
                 self._record(name, "PRESENT" if known is None else "ADDED" if is_new else "MODIFIED", obj)
-            token = page.metadata.continue_
-            if not token:
-                break
+            pages.advance(page.metadata.continue_)
         for namespace, missing in set(known or ()) - seen:
             place = {"namespace": namespace} if namespace else {}
             gone = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {"name": missing, **place}}
@@ -149,7 +152,9 @@ class Recorder:
         return page.metadata.resource_version
 
     def _record(self, name: str, type_: Type, obj: dict[str, Any]) -> None:
-        """Write a change, unless only heartbeats have changed. Raises Full."""
+        """Write a change, unless only heartbeats have changed, or no replay could read it. Raises Full, OSError."""
+        if self._ended.done():
+            return
         key, states = _key(obj), self._states.setdefault(name, {})
         obj["metadata"].pop("managedFields", None)
         if name == "secrets" and not self._secrets:
@@ -163,16 +168,42 @@ class Recorder:
                 return
             states[key] = digest
         line = change_line(unix_now(), type_, obj)
+        if len(line) > MOST_LINE or is_too_deep(line):
+            self._left_out.warning(name, "%s %s is left out: too large or too deep for a replay", name, "/".join(key))
+            return
         if len(line) > self._left:
             raise Full
         self._left -= len(line)
         self.changes += 1
-        os.write(self._file, line)
+        if os.write(self._file, line) < len(line):  # the next run removes the part
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    def _end(self, error: BaseException) -> None:
+        """End the recording with an error."""
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    def _followed(self, task: asyncio.Task[None]) -> None:
+        """End the recording if a task that follows a resource has failed."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._end(error)
 
 
 def _key(obj: dict[str, Any]) -> _Key:
+    """Return namespace and name of an object. Raises Undecodable if it is no object of Kubernetes."""
+    if not is_object(obj):
+        raise Undecodable("the server sends no object")
     metadata = obj["metadata"]
     return metadata.get("namespace") or "", metadata["name"]
+
+
+def _revision(obj: dict[str, Any]) -> str:
+    """Return the revision of an object. Raises Undecodable if it has none."""
+    metadata = obj.get("metadata")
+    revision = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    if not isinstance(revision, str) or not revision:
+        raise Undecodable("the server sends an object without a resourceVersion")
+    return revision
 
 
 def _digest(obj: dict[str, Any]) -> bytes:

@@ -151,7 +151,7 @@ def _changes(path: Path, source: Bytes) -> Iterator[Change]:
             obj = decode_plain(bytes(found.object))
         except msgspec.MsgspecError as error:
             raise DumpError(f"{path}: line {number + 1}: {error}") from None
-        if not _is_object(obj):
+        if not is_object(obj):
             raise DumpError(f"{path}: line {number + 1}: not an object of Kubernetes")
         yield Change(found.time, found.type, obj)
 
@@ -178,8 +178,9 @@ def _changes_of_trace(path: Path, data: bytes) -> Iterator[Change]:
     known: set[tuple[str, str, str, str]] = set()
     for event in trace.events:
         for type_, objects in (("ADDED", event.applied_objs), ("DELETED", event.deleted_objs)):
-            for obj in objects:
-                if not _is_object(obj):
+            for each in objects:
+                obj = _as_json(each)
+                if not is_object(obj):
                     raise DumpError(f"{path}: at {event.ts}: not an object of Kubernetes")
                 key = key_of(obj)
                 if type_ == "DELETED":
@@ -188,6 +189,15 @@ def _changes_of_trace(path: Path, data: bytes) -> Iterator[Change]:
                 else:
                     yield Change(event.ts, "MODIFIED" if key in known else "ADDED", obj)
                     known.add(key)
+
+
+def _as_json(obj: dict[str, Any]) -> Any:
+    """Return an object of MessagePack as its JSON has it, None if that is nested too deeply or impossible."""
+    try:
+        data = encode_in_order(obj)
+        return None if is_too_deep(data) else decode_plain(data)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return None
 
 
 def key_of(obj: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -201,7 +211,8 @@ def key_of(obj: dict[str, Any]) -> tuple[str, str, str, str]:
     )
 
 
-def _is_object(obj: Any) -> bool:
+def is_object(obj: Any) -> bool:
+    """Return True if plain data has the members that every object of Kubernetes has."""
     return (
         isinstance(obj, dict)
         and isinstance(obj.get("kind"), str)

@@ -85,7 +85,7 @@ def _decoded(resource: APIResource[T], stored: DumpObject) -> T:
 def load_dump(path: Path) -> DumpWorld:
     """Return the objects in a file, an archive, or all JSON and YAML files of a folder. Raises DumpError."""
     found = read_dump(path)
-    return DumpWorld(found.objects, found.moment)
+    return DumpWorld(found.objects, found.moment())
 
 
 def read_manifests(data: bytes, name: str = "manifests") -> DumpWorld:

@@ -45,20 +45,32 @@ class _Share(NamedTuple):
 
 
 class Allocated:
-    """Resources and ports of a node that its pods use, updated pod by pod."""
+    """Resources and ports of a node that its pods use.
+
+    A pod is counted when a decision first needs the sums: most nodes of an opened cluster never get another pod.
+    """
 
     def __init__(self) -> None:
+        self._uncounted: dict[Key, Pod] = {}
+        """Pods that were added or updated since the sums were last needed."""
         self._shares: dict[Key, _Share] = {}
         self._used: dict[str, int] = {}
         self._ports: dict[tuple[str, int], dict[Key, str]] = {}
 
     def put(self, pod: Pod) -> None:
         """Add a pod, or update it after its spec has changed."""
-        key = key_of(pod)
+        self._uncounted[key_of(pod)] = pod
+
+    def _count(self) -> None:
+        """Count all pods that are not counted yet."""
+        while self._uncounted:
+            self._count_pod(*self._uncounted.popitem())
+
+    def _count_pod(self, key: Key, pod: Pod) -> None:
         known = self._shares.get(key)
         if known is not None and known.generation == pod.metadata.generation:
             return
-        self.remove(key)
+        self._discount(key)
         amounts = {name: nanos(str(amount)) for name, amount in pod_requests(pod).items()}
         share = self._shares[key] = _Share(pod.metadata.generation, amounts, tuple(_host_ports(pod)))
         for name, amount in amounts.items():
@@ -68,6 +80,10 @@ class Allocated:
 
     def remove(self, key: Key) -> None:
         """Remove a pod."""
+        self._uncounted.pop(key, None)
+        self._discount(key)
+
+    def _discount(self, key: Key) -> None:
         share = self._shares.pop(key, None)
         if share is None:
             return
@@ -81,6 +97,7 @@ class Allocated:
 
     def lacking(self, pod: Pod, allocatable: dict[str, str]) -> Refusal | None:
         """Return the refusal if the node lacks a resource for a pod; None if it does not."""
+        self._count()
         others = len(self._shares) - (key_of(pod) in self._shares)
         pods = nanos(allocatable.get("pods", "0")) // _WHOLE
         if others + 1 > pods:
@@ -99,6 +116,7 @@ class Allocated:
 
     def has_conflict(self, pod: Pod) -> bool:
         """Return True if another pod uses a host port that the pod wants."""
+        self._count()
         key = key_of(pod)
         for protocol, port, address in _host_ports(pod):
             for user, other in self._ports.get((protocol, port), {}).items():

@@ -210,15 +210,22 @@ class Heartbeats:
             await self._renew(node)
 
     async def _report(self, node: SimulatedNode, known: Node | None = None, *, uses_volumes: bool = True) -> None:
-        """Write the node's status, unless something else reports it. `known` is its present object, if it was read."""
+        """Write the conditions and what else has changed of the node's status, unless something else reports it.
+
+        `known` is its present object, if it was read; the informer's is as good as a read from a cache.
+        """
         if not self._reports():
             return
-        found = await self._client.get(NODES, node.name) if known is None else known
-        status = to_plain(node.status(found.status.conditions))
+        found = known or self._node_objects.get("", node.name)
+        if found is None:
+            found = await self._client.get(NODES, node.name)
+        before, status = to_plain(found.status), to_plain(node.status(found.status.conditions))
         status["allocatable"].update(_extended(found, node))
         if not uses_volumes:
             status["volumesInUse"] = None
-        patch = {"status": status}
+        # The conditions may have changed since `found`, as the node lifecycle controller writes them, too.
+        changed = {name for name, value in status.items() if name == "conditions" or value != before.get(name)}
+        patch = {"status": {name: status[name] for name in changed}}
         await self._client.patch_without_result(
             NODES, node.name, "", patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
         )

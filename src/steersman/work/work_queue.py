@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
 from time import monotonic
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from steersman.work import simulated_time
 from steersman.work.backoff import Backoff
@@ -248,6 +248,18 @@ class WorkQueue(Generic[K]):
     def _due(self, key: K) -> None:
         del self._timers[key]
         self.add(key)
+
+
+class WorkQueues:
+    """Several work queues that are asked together, at each step of a clock."""
+
+    def __init__(self, queues: Iterable[WorkQueue[Any]]) -> None:
+        self._keys = [keys for each in queues for keys in (each._dirty, each._working)]
+
+    @property
+    def idle(self) -> bool:
+        """True if all queues are `idle`."""
+        return not any(self._keys)
 
 
 def _cancellation_error(error: asyncio.CancelledError) -> RuntimeError:

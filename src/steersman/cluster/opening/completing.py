@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
-import msgspec
-
 from steersman.cluster.opening.addresses import missing_addresses
-from steersman.cluster.opening.items import Item, Key, made
+from steersman.cluster.opening.items import ContainerState, Ended, Item, Key, made
 from steersman.cluster.opening.node_objects import complete_nodes
 from steersman.dumps.errors import DumpError
 from steersman.dumps.importing import METRICS
@@ -33,65 +31,6 @@ _MOST_NAME: Final = 1024
 _MOST_NAMESPACE: Final = 63
 _MOST_TEXT: Final = 1024
 """Characters of an error's text in an annotation."""
-
-
-class _Ended(msgspec.Struct, rename="camel"):
-    exit_code: int = 0
-    reason: str | None = None
-    started_at: str | None = None
-    finished_at: str | None = None
-
-
-class _Waiting(msgspec.Struct):
-    reason: str | None = None
-    message: str | None = None
-
-
-class _State(msgspec.Struct):
-    waiting: _Waiting | None = None
-    running: dict[str, Any] | None = None
-    terminated: _Ended | None = None
-
-
-class _ContainerStatus(msgspec.Struct, rename="camel"):
-    name: str = ""
-    ready: bool = False
-    state: _State = msgspec.field(default_factory=_State)
-    last_state: _State = msgspec.field(default_factory=_State)
-
-
-class _Condition(msgspec.Struct):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct, rename="camel"):
-    phase: str | None = None
-    conditions: list[_Condition] | None = None
-    container_statuses: list[_ContainerStatus] | None = None
-    init_container_statuses: list[_ContainerStatus] | None = None
-
-
-class _Container(msgspec.Struct, rename="camel"):
-    name: str = ""
-    readiness_probe: dict[str, Any] | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str | None = None
-    containers: list[_Container] | None = None
-    service: dict[str, Any] | None = None
-    group: str | None = None
-
-
-class _PodOrNode(msgspec.Struct):
-    """Members of a Pod, a Node or an APIService that decide how it goes on."""
-
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
-_PARTS: Final = msgspec.json.Decoder(_PodOrNode)
 
 
 @dataclass(slots=True)
@@ -121,7 +60,6 @@ def complete(objects: Iterable[DumpObject], namespaced: Mapping[tuple[str, str],
         done.notes.append(f"IPAddresses that the dump lacks were made for its Services: {len(missing)}")
     _forget_missing_owners(done, namespaced)
     for each in done.of_kind("", "Node"):
-        _parts(each)
         _create(each)
     done.items += complete_nodes(done.items, namespaced)
     for each in done.of_kind("", "Pod"):
@@ -163,19 +101,12 @@ def _number(revision: str) -> int:
     return int(revision) if is_digits(revision) and len(revision) < 20 else 0
 
 
-def _parts(item: Item) -> _PodOrNode:
-    try:
-        return _PARTS.decode(item.data)
-    except msgspec.MsgspecError as error:
-        raise DumpError(f"{item}: {error}") from None
-
-
 def _drop_api_services(done: Completed) -> None:
     """Leave out APIServices that the cluster makes itself, and those in whose place it serves metrics."""
     kept = []
     for each in done.items:
         if each.kind == "APIService" and each.group == "apiregistration.k8s.io":
-            spec = _parts(each).spec
+            spec = each.parts.spec
             if spec.service is None or spec.group in METRICS:
                 continue
         kept.append(each)
@@ -193,7 +124,7 @@ def _add_namespaces(done: Completed) -> None:
 def _add_nodes(done: Completed) -> None:
     """Add the nodes of pods that the dump lacks: without its node a pod would be collected."""
     known = {each.name for each in done.of_kind("", "Node")}
-    needed = {_parts(each).spec.node_name or "" for each in done.of_kind("", "Pod")} - known - {""}
+    needed = {each.parts.spec.node_name or "" for each in done.of_kind("", "Pod")} - known - {""}
     done.items += [made("v1", "Node", name, {}) for name in sorted(needed)]
     if needed:
         done.notes.append(f"nodes that the dump lacks were made up for their pods: {len(needed)}")
@@ -241,7 +172,7 @@ def _create(item: Item) -> None:
 
 def _keep_failing(item: Item) -> None:
     """Have the containers of a pod that crash, cannot be pulled or are not ready go on so."""
-    parts = _parts(item)
+    parts = item.parts
     if parts.status.phase in _OVER:
         return
     probed = {each.name for each in parts.spec.containers or () if each.readiness_probe is not None}
@@ -263,7 +194,7 @@ def _kept(wanted: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str
     return {name: value for name, value in wanted.items() if name.rpartition(".")[0] not in annotations}
 
 
-def _failure(status: _ContainerStatus, probed: set[str]) -> Iterator[tuple[str, str]]:
+def _failure(status: ContainerState, probed: set[str]) -> Iterator[tuple[str, str]]:
     """Yield names and values of annotations by which a container fails as it did."""
     waiting, last = status.state.waiting, status.last_state.terminated or status.state.terminated
     if waiting is not None and waiting.reason in _NOT_PULLED:
@@ -279,7 +210,7 @@ def _failure(status: _ContainerStatus, probed: set[str]) -> Iterator[tuple[str, 
         yield "fails-readiness", "true"
 
 
-def _seconds(ended: _Ended) -> int:
+def _seconds(ended: Ended) -> int:
     """Return the time in seconds for which a container ran."""
     try:
         return max(times.unix(ended.finished_at or "") - times.unix(ended.started_at or ""), 0)

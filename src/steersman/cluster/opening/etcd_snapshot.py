@@ -12,7 +12,6 @@ from steersman.controlplane.stored_forms import stored_form
 from steersman.dumps.errors import DumpError
 from steersman.dumps.reading import MOST_BYTES, MOST_OBJECTS, Dump, DumpObject, Head, Metadata
 from steersman.kinds.stored_form import JSON, NotAnObject, StoredForm
-from steersman.machinery.values.times import unix_now
 from steersman.rest.resource import KEYS, Resource
 from steersman.storage.etcd.snapshot_file import SnapshotError, is_snapshot, read_snapshot
 from steersman.storage.interface import SEALED
@@ -51,7 +50,7 @@ def read_etcd_snapshot(path: Path, notes: list[str]) -> Dump:
         notes.append(f"{sealed} objects are encrypted and left out")
     if not objects:
         raise DumpError(f"{path}: no objects of Kubernetes in it")
-    return Dump(objects, unix_now())
+    return Dump(objects)
 
 
 def _resources() -> tuple[Resource[Any, Any], ...]:

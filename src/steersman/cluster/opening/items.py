@@ -31,26 +31,110 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] | None = None
 
 
-class _Object(msgspec.Struct, frozen=True):
+class _Object(msgspec.Struct):
     metadata: _Metadata
+    kind: str = ""
+
+
+class Ended(msgspec.Struct, rename="camel"):
+    """Members of a terminated state of a container."""
+
+    exit_code: int = 0
+    reason: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class _Waiting(msgspec.Struct):
+    reason: str | None = None
+    message: str | None = None
+
+
+class _State(msgspec.Struct):
+    waiting: _Waiting | None = None
+    running: dict[str, Any] | None = None
+    terminated: Ended | None = None
+
+
+class ContainerState(msgspec.Struct, rename="camel"):
+    """Members of a container's status that decide how the container goes on."""
+
+    name: str = ""
+    ready: bool = False
+    state: _State = msgspec.field(default_factory=_State)
+    last_state: _State = msgspec.field(default_factory=_State)
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    phase: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[ContainerState] | None = None
+    init_container_statuses: list[ContainerState] | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str = ""
+    readiness_probe: dict[str, Any] | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str | None = None
+    containers: list[_Container] | None = None
+    service: dict[str, Any] | None = None
+    group: str | None = None
+
+
+class Parts(_Object):
+    """Members of a Pod, a Node or an APIService that decide how it goes on."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 _DECODER: Final = msgspec.json.Decoder(_Object)
+_PARTS: Final = msgspec.json.Decoder(Parts)
+_WITH_PARTS: Final = frozenset({("", "Pod"), ("", "Node"), ("apiregistration.k8s.io", "APIService")})
 
 
 class Item:
     """An object of a dump."""
 
-    __slots__ = ("api_version", "created", "data", "group", "kind", "name", "namespace", "owners", "revision", "uid")
+    __slots__ = (
+        "_has_kind",
+        "_parts",
+        "api_version",
+        "created",
+        "data",
+        "group",
+        "kind",
+        "name",
+        "namespace",
+        "owners",
+        "revision",
+        "uid",
+    )
 
     def __init__(self, found: DumpObject) -> None:
-        """Read the object's metadata. Raises DumpError."""
+        """Read the object's metadata, and its parts if its kind has any, at once. Raises DumpError."""
         self.api_version, self.kind, self.namespace, self.name, self.data = found
         self.group = self.api_version.rpartition("/")[0]
+        self._parts: Parts | None = None
         try:
-            metadata = _DECODER.decode(self.data).metadata
+            if (self.group, self.kind) in _WITH_PARTS:
+                found_object: _Object = _PARTS.decode(self.data)
+            else:
+                found_object = _DECODER.decode(self.data)
         except msgspec.MsgspecError as error:
             raise DumpError(f"{self}: {error}") from None
+        if isinstance(found_object, Parts):
+            self._parts = found_object
+        self._has_kind = bool(found_object.kind)
+        metadata = found_object.metadata
         self.uid = metadata.uid or ""
         self.created = bool(metadata.creation_timestamp)
         self.revision = metadata.resource_version or ""
@@ -63,6 +147,12 @@ class Item:
     def key(self) -> Key:
         """Group, kind, namespace and name."""
         return self.group, self.kind, self.namespace, self.name
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of a Pod, a Node or an APIService, as they were in the dump."""
+        assert self._parts is not None
+        return self._parts
 
     def change(self, work: Callable[[dict[str, Any]], object]) -> None:
         """Change the object by `work`, which gets it as plain data. Raises DumpError."""
@@ -84,14 +174,10 @@ class Item:
     def json(self) -> bytes:
         """Return the object's JSON, which begins with its kind and apiVersion."""
         data = bytes(self.data)
-        if msgspec.json.decode(data, type=_TypeMeta).kind:
+        if self._has_kind:
             return data
         rest = data.lstrip(b" \t\r\n")[1:]
         return msgspec.json.encode({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b"," + rest
-
-
-class _TypeMeta(msgspec.Struct, rename="camel"):
-    kind: str = ""
 
 
 def made(

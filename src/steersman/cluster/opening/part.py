@@ -87,7 +87,7 @@ def parts_with(dump: Dump, note: Note, notes: list[str]) -> Sequence[type[Part]]
 class OpenedDump(Part):
     """The objects of a dump in a storage that was empty."""
 
-    dump: ClassVar[Dump] = Dump([], 0.0)
+    dump: ClassVar[Dump] = Dump([])
     note: ClassVar[Note] = Note()
     notes: ClassVar[list[str]] = []
     options: Options
@@ -110,7 +110,7 @@ class OpenedDump(Part):
             if keeps:
                 remove_note(self.options.data_dir)
             raise CannotOpen(str(error)) from None
-        type(self).dump = Dump([], 0.0)  # which is large
+        type(self).dump = Dump([])  # which is large
         await self._store(rows)
         if keeps:
             self.note.complete = True

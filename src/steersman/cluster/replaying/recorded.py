@@ -9,7 +9,7 @@ from typing import Final
 
 from steersman.cluster.replaying.plan import Ends, ends_of
 from steersman.dumps.errors import DumpError
-from steersman.dumps.reading import Dump, DumpObject
+from steersman.dumps.reading import MOST_BYTES, Dump, DumpObject
 from steersman.dumps.recordings import Change, key_of, read_changes
 from steersman.machinery.codec.serializer import encode_in_order
 
@@ -46,9 +46,10 @@ def load_recorded(path: Path) -> Recorded:
     start: float | None = None
     end = 0.0
     beginning: dict[tuple[str, str, str, str], DumpObject] = {}
+    size = 0
 
     def all_changes() -> Iterator[Change]:
-        nonlocal start, end
+        nonlocal start, end, size
         for each in read_changes(path):
             start = each.time if start is None else start
             end = max(end, each.time)
@@ -56,10 +57,13 @@ def load_recorded(path: Path) -> Recorded:
             if each.type == "PRESENT" and each.time - start <= _BEGINNING:
                 _, kind, namespace, name = key
                 data = encode_in_order(each.object)
+                size += len(data)
+                if size > MOST_BYTES:
+                    raise DumpError(f"{path}: more than {MOST_BYTES >> 20} MiB of objects at the beginning")
                 beginning.setdefault(key, DumpObject(each.object["apiVersion"], kind, namespace, name, data))
             yield each
 
     ends = ends_of(all_changes())
     if start is None:
         raise DumpError(f"{path}: no change in it")
-    return Recorded(path, start, end, Dump(list(beginning.values()), start), ends)
+    return Recorded(path, start, end, Dump(list(beginning.values())), ends)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.api.core.v1 import Pod, Service
-from steersman.machinery.validation.ip import ip_text, parse_ip_sloppy
+from steersman.machinery.validation.ip import ip_text, is_plain_ipv4, parse_ip_sloppy
 
 IPV4: Final = "IPv4"
 IPV6: Final = "IPv6"
@@ -13,6 +13,8 @@ IPV6: Final = "IPv6"
 
 def canonical(address: str) -> tuple[str, str] | None:
     """Return the family and canonical text of an address; None for an invalid address."""
+    if is_plain_ipv4(address):
+        return IPV4, address
     parsed = parse_ip_sloppy(address)
     if parsed is None:
         return None

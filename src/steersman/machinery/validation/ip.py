@@ -84,6 +84,8 @@ def _ip_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
 
 def is_valid_ip(value: str, path: Path) -> Iterator[FieldError]:
     """Validate an address in canonical form, for fields that always required it."""
+    if is_plain_ipv4(value):
+        return
     errors = _ip_errors(value, path, strict=True)
     yield from errors
     address = parse_ip_sloppy(value)

@@ -6,8 +6,9 @@ Devices that several claims could share by capacity are allocated to one claim o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -34,8 +35,26 @@ from steersman.scheduler.devices.store import DeviceID, DeviceStore, Pool, each_
 
 MOST_DEVICES: Final = 32
 """Devices of one claim."""
-_MOST_STEPS: Final = 100_000
-"""Devices that are tried for the claims of one pod on one node, before the search fails."""
+MOST_STEPS: Final = 20_000
+"""Devices that an attempt to schedule a pod tries again, on all nodes together, before its searches fail."""
+
+
+class Steps:
+    """Budget for the searches of one attempt to schedule a pod, on all nodes.
+
+    The first try of a device for a request costs nothing, so that each node is searched once in any case. Combinations
+    of devices beyond that are paid from the budget. kube-scheduler has a time limit instead, after which it gives the
+    attempt up.
+    """
+
+    def __init__(self, most: int = MOST_STEPS) -> None:
+        self.left = most
+
+    def take(self) -> None:
+        """Pay for one step. Raises SelectionFailed if nothing is left."""
+        if not self.left:
+            raise SelectionFailed("too many combinations of devices")
+        self.left -= 1
 
 
 class _Request(Struct, frozen=True):
@@ -66,18 +85,90 @@ class _Claim(Struct):
     given: list[_AllocatedDevice] = field(default_factory=list)
 
 
-class Allocator:
-    """Search for devices of one node. Raises SelectionFailed if a selector cannot be evaluated."""
+class _Candidate(NamedTuple):
+    pool: Pool
+    device: _AllocatedDevice
 
-    def __init__(self, store: DeviceStore, node: Node, claims: Sequence[ResourceClaim], selections: Selections) -> None:
+
+class _Candidates:
+    """Devices for a request, found one by one: an error in a selector counts only if the search gets so far."""
+
+    def __init__(self, found: Iterator[_Candidate], steps: Steps) -> None:
+        self._found: list[_Candidate] = []
+        self._rest = found
+        self._steps = steps
+
+    def since(self, index: int) -> Iterator[tuple[int, _Candidate]]:
+        """Yield the candidates from an index on, with their indexes. Raises SelectionFailed."""
+        while True:
+            if index < len(self._found):
+                self._steps.take()
+            elif (following := next(self._rest, None)) is not None:
+                self._found.append(following)
+            else:
+                return
+            yield index, self._found[index]
+            index += 1
+
+
+class _Counters:
+    """Shared counters of a pool, with all allocated devices and those of the search subtracted."""
+
+    def __init__(self, pool: Pool, is_used: Callable[[DeviceID], bool]) -> None:
+        self._left: dict[tuple[str, str], int] = {
+            (counters.name, name): nanos(counter.value)
+            for counters in pool.counters
+            for name, counter in (counters.counters or {}).items()
+        }
+        for key, device, _ in each_device(pool.all_slices):
+            if is_used(key):
+                self.use(device, 1)
+
+    def use(self, device: Device, sign: int) -> None:
+        """Subtract what a device consumes, or with a `sign` of -1 add it again."""
+        for place, amount in _consumption(device):
+            self._left[place] = self._left.get(place, 0) - sign * amount
+
+    def has(self, device: Device, *, is_used: bool) -> bool:
+        """Return True if no counter is overdrawn with a device, which may be used already."""
+        if not is_used:
+            self.use(device, 1)
+        try:
+            return all(amount >= 0 for amount in self._left.values())
+        finally:
+            if not is_used:
+                self.use(device, -1)
+
+
+def _consumption(device: Device) -> Iterator[tuple[tuple[str, str], int]]:
+    """Yield counter set and name of the counters that a device consumes, with the amounts in billionths."""
+    for each in device.consumes_counters:
+        for name, counter in each.counters.items():
+            yield (each.counter_set, name), nanos(counter.value)
+
+
+class Allocator:
+    """Search for devices of one node. Raises SelectionFailed if a selector cannot be evaluated, or no steps are left."""
+
+    def __init__(
+        self,
+        store: DeviceStore,
+        node: Node,
+        claims: Sequence[ResourceClaim],
+        selections: Selections,
+        steps: Steps,
+    ) -> None:
         self._store = store
         self._selections = selections
         self._node = node
         self._pools = store.pools(node)
         self._claims = [_Claim(claim, self._requests(claim)) for claim in claims]
         self._taken: set[DeviceID] = set()
-        self._selected: dict[tuple[DeviceID, int], bool] = {}
-        self._steps = 0
+        self._steps = steps
+        self._candidates: dict[int, _Candidates] = {}
+        """Candidates by the identity of the request."""
+        self._counters: dict[int, _Counters] = {}
+        """Counters by the identity of the pool."""
 
     def allocate(self) -> list[AllocationResult] | None:
         """Return the allocation of each claim; None if not all can be satisfied."""
@@ -153,84 +244,106 @@ class Allocator:
                 return True
         return False
 
-    def _allocate_some(self, claim_number: int, request_number: int, request: _Request, count: int) -> bool:
-        """Give `count` more devices to a request, and satisfy all requests after it.
+    def _allocate_some(
+        self, claim_number: int, request_number: int, request: _Request, count: int, first: int = 0
+    ) -> bool:
+        """Give `count` more devices to a request, the candidate `first` or later ones, and satisfy all requests after
+        it.
 
-        Return False if that is impossible.
+        Return False if that is impossible. Combinations are tried, not permutations: a set of devices fits in each of
+        its orders or in none.
         """
         if not count:
             return self._satisfy(claim_number, request_number + 1)
         claim = self._claims[claim_number]
         if len(claim.given) + count > MOST_DEVICES:
             return False
-        for pool in self._pools:
-            if not pool.is_complete:
+        candidates = self._candidates_of(claim, request)
+        for index, (pool, given) in candidates.since(first):
+            if not self._fits(claim, given, pool):
                 continue
-            for given in self._candidate_devices(pool, request, claim):
-                if not self._fits(claim, given, pool):
-                    continue
-                self._add(claim, given)
-                if self._allocate_some(claim_number, request_number, request, count - 1):
-                    return True
-                self._remove(claim, given)
+            self._add(claim, given, pool)
+            if self._allocate_some(claim_number, request_number, request, count - 1, index + 1):
+                return True
+            self._remove(claim, given, pool)
+            if count > 1 and not self._enough_fit(claim, candidates, index + 1, count):
+                return False
         return False
+
+    def _enough_fit(self, claim: _Claim, candidates: _Candidates, first: int, count: int) -> bool:
+        """Return True if `count` candidates from `first` on fit now. With more devices taken not more of them fit."""
+        fitting = (True for _, (pool, given) in candidates.since(first) if self._fits(claim, given, pool))
+        return sum(islice(fitting, count)) == count
 
     def _allocate_all(self, claim_number: int, request_number: int, request: _Request) -> bool:
         claim = self._claims[claim_number]
-        taken: list[_AllocatedDevice] = []
+        taken: list[_Candidate] = []
+        for _, (pool, given) in self._candidates_of(claim, request).since(0):
+            is_free = len(claim.given) < MOST_DEVICES and self._is_free(given)
+            if not is_free or not self._fits(claim, given, pool):
+                self._undo(claim, taken)
+                return False
+            self._add(claim, given, pool)
+            taken.append(_Candidate(pool, given))
+        if taken and self._satisfy(claim_number, request_number + 1):
+            return True
+        self._undo(claim, taken)
+        return False
+
+    def _undo(self, claim: _Claim, taken: list[_Candidate]) -> None:
+        for pool, given in reversed(taken):
+            self._remove(claim, given, pool)
+
+    def _candidates_of(self, claim: _Claim, request: _Request) -> _Candidates:
+        found = self._candidates.get(id(request))
+        if found is None:
+            devices = self._all_devices(claim, request) if request.is_for_all else self._free_devices(claim, request)
+            found = self._candidates[id(request)] = _Candidates(devices, self._steps)
+        return found
+
+    def _free_devices(self, claim: _Claim, request: _Request) -> Iterator[_Candidate]:
+        """Yield the free devices that a request selects. Raises SelectionFailed."""
+        for pool in self._pools:
+            for key, device, each in each_device(pool.slices) if pool.is_complete else ():
+                given = _AllocatedDevice(request, key, device, each)
+                if self._is_free(given) and self._is_selected(given, claim):
+                    yield _Candidate(pool, given)
+
+    def _all_devices(self, claim: _Claim, request: _Request) -> Iterator[_Candidate]:
+        """Yield all devices that a request selects, free or not. Raises SelectionFailed."""
         for pool in self._pools:
             if not pool.is_complete:
                 raise SelectionFailed(
                     f"claim {_name(claim.claim)}, request {request.name}: asks for all devices, "
                     f"but resource pool {pool.driver}/{pool.name} is currently being updated"
                 )
-            for given in self._candidate_devices(pool, request, claim):
-                if len(claim.given) >= MOST_DEVICES or not self._fits(claim, given, pool):
-                    self._undo(claim, taken)
-                    return False
-                self._add(claim, given)
-                taken.append(given)
-        if taken and self._satisfy(claim_number, request_number + 1):
-            return True
-        self._undo(claim, taken)
-        return False
+            for key, device, each in each_device(pool.slices):
+                given = _AllocatedDevice(request, key, device, each)
+                if self._is_selected(given, claim):
+                    yield _Candidate(pool, given)
 
-    def _undo(self, claim: _Claim, taken: list[_AllocatedDevice]) -> None:
-        for given in reversed(taken):
-            self._remove(claim, given)
+    def _is_selected(self, given: _AllocatedDevice, claim: _Claim) -> bool:
+        request, device, driver = given.request, given.device, given.id[0]
+        device_class = request.device_class
+        is_selected = self._selections.is_selected
+        return (
+            (not given.slice.spec.per_device_node_selection or is_for(device, self._node))
+            and is_selected(device, driver, device_class.spec.selectors, f"class {device_class.metadata.name}")
+            and is_selected(device, driver, request.selectors, f"claim {_name(claim.claim)}")
+        )
 
-    def _candidate_devices(self, pool: Pool, request: _Request, claim: _Claim) -> Iterator[_AllocatedDevice]:
-        """Yield the devices of a pool that a request selects."""
-        for key, device, each in each_device(pool.slices):
-            self._steps += 1
-            if self._steps > _MOST_STEPS:
-                raise SelectionFailed("too many combinations of devices")
-            if self._is_selected(request, key, device, each, claim):
-                yield _AllocatedDevice(request, key, device, each)
-
-    def _is_selected(
-        self, request: _Request, key: DeviceID, device: Device, each: ResourceSlice, claim: _Claim
-    ) -> bool:
-        known = self._selected.get((key, id(request)))
-        if known is None:
-            device_class = request.device_class
-            is_selected = self._selections.is_selected
-            known = (
-                (not each.spec.per_device_node_selection or is_for(device, self._node))
-                and is_selected(device, key[0], device_class.spec.selectors, f"class {device_class.metadata.name}")
-                and is_selected(device, key[0], request.selectors, f"claim {_name(claim.claim)}")
-            )
-            self._selected[key, id(request)] = known
-        return known
+    def _is_free(self, given: _AllocatedDevice) -> bool:
+        """Return True if no other pod's claim has a device, and its taints are tolerated."""
+        if not given.request.admin_access and self._store.is_allocated(given.id):
+            return False
+        return not any(_prevents(taint, given.request.tolerations) for taint in given.device.taints)
 
     def _fits(self, claim: _Claim, given: _AllocatedDevice, pool: Pool) -> bool:
-        """Return True if a device is free and meets taints, constraints and counters."""
+        """Return True if a free device is not taken by this search, and meets constraints and counters."""
         if given.request.admin_access:
             if any(each.id == given.id for each in claim.given):
                 return False
-        elif given.id in self._taken or self._store.is_allocated(given.id):
-            return False
-        if any(_prevents(taint, given.request.tolerations) for taint in given.device.taints):
+        elif given.id in self._taken:
             return False
         return self._is_constrained_well(claim, given) and self._has_counters(given, pool)
 
@@ -250,31 +363,33 @@ class Allocator:
                     return False
         return True
 
+    def _is_used(self, device: DeviceID) -> bool:
+        return device in self._taken or self._store.is_allocated(device)
+
     def _has_counters(self, given: _AllocatedDevice, pool: Pool) -> bool:
         """Return True if the shared counters have enough left for a device."""
         if not given.device.consumes_counters:
             return True
-        left = {
-            (counters.name, name): nanos(counter.value)
-            for counters in pool.counters
-            for name, counter in (counters.counters or {}).items()
-        }
-        for key, device, _ in each_device(pool.all_slices):
-            if key == given.id or self._store.is_allocated(key) or key in self._taken:
-                for consumption in device.consumes_counters:
-                    for name, counter in consumption.counters.items():
-                        place = consumption.counter_set, name
-                        left[place] = left.get(place, 0) - nanos(counter.value)
-        return all(amount >= 0 for amount in left.values())
+        counters = self._counters.get(id(pool))
+        if counters is None:
+            counters = self._counters[id(pool)] = _Counters(pool, self._is_used)
+        return counters.has(given.device, is_used=self._is_used(given.id))
 
-    def _add(self, claim: _Claim, given: _AllocatedDevice) -> None:
+    def _add(self, claim: _Claim, given: _AllocatedDevice, pool: Pool) -> None:
         claim.given.append(given)
         if not given.request.admin_access:
             self._taken.add(given.id)
+            self._count(given, pool, 1)
 
-    def _remove(self, claim: _Claim, given: _AllocatedDevice) -> None:
+    def _remove(self, claim: _Claim, given: _AllocatedDevice, pool: Pool) -> None:
         claim.given.remove(given)
-        self._taken.discard(given.id)
+        if not given.request.admin_access:
+            self._taken.discard(given.id)
+            self._count(given, pool, -1)
+
+    def _count(self, given: _AllocatedDevice, pool: Pool, sign: int) -> None:
+        if (counters := self._counters.get(id(pool))) is not None:
+            counters.use(given.device, sign)
 
     # Result
 

@@ -17,7 +17,7 @@ from steersman.machinery.built_in.resource_claims import (
     is_reserved_for,
     name_of,
 )
-from steersman.scheduler.devices.allocator import Allocator
+from steersman.scheduler.devices.allocator import Allocator, Steps
 from steersman.scheduler.devices.extended_resources import (
     ExtendedClaim,
     extended_claim,
@@ -56,6 +56,9 @@ class PodClaims:
         self._store = store
         self._claims: list[ResourceClaim] = []
         self._selections = Selections()
+        self._steps = Steps()
+        self._found: dict[str, dict[str, AllocationResult] | str | None] = {}
+        """Results of the searches so far by the node's name; a text is the reason for which a search failed."""
         self._unavailable: dict[str, ResourceClaim] = {}
         """Claims whose allocation some node cannot use, by UID."""
         self._extended_resources = store.class_names.requested_by(pod)
@@ -156,12 +159,28 @@ class PodClaims:
         return None if found is None else ClaimPlan(tuple(self._claims), found, self._extended_on(node))
 
     def _allocate(self, node: Node) -> dict[str, AllocationResult] | None:
+        """Return the allocations of a node by the claim's UID, None if it has none; searched once in an attempt.
+
+        Raises SelectionFailed.
+        """
+        name = node.metadata.name
+        if name not in self._found:
+            try:
+                self._found[name] = self._search(node)
+            except SelectionFailed as error:
+                self._found[name] = str(error)
+        found = self._found[name]
+        if isinstance(found, str):
+            raise SelectionFailed(found)
+        return found
+
+    def _search(self, node: Node) -> dict[str, AllocationResult] | None:
         needy = self._unallocated()
         if (extended := self._extended_on(node)) is not None:
             needy.append(extended.claim)
         if not needy:
             return {}
-        found = Allocator(self._store, node, needy, self._selections).allocate()
+        found = Allocator(self._store, node, needy, self._selections, self._steps).allocate()
         return (
             None
             if found is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -17,6 +17,10 @@ from steersman.scheduler.devices.extended_resources import ClassNames
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and name of a device."""
+
+
+PoolKey = tuple[str, str]
+"""Driver and name of a pool."""
 
 
 class Pool(Struct):
@@ -46,7 +50,9 @@ class DeviceStore:
         self.all: Final[Sequence[Informer[Any]]] = (self.claims, self.slices, self.classes)
         self._pending: dict[str, AllocationResult] = {}
         self._allocated: dict[DeviceID, int] = {}
-        self._by_pool: dict[tuple[str, str], dict[str, ResourceSlice]] = defaultdict(dict)
+        self._by_pool: dict[PoolKey, dict[str, ResourceSlice]] = defaultdict(dict)
+        self._of_node: dict[str, Counter[PoolKey]] = defaultdict(Counter)
+        """Number of slices of each pool by the node that they name, "" for none."""
         self.class_names: Final = ClassNames()
         self.classes.on_change(self.class_names.changed)
         self.claims.on_change(self._claim_changed)
@@ -80,7 +86,8 @@ class DeviceStore:
     def pools(self, node: Node) -> Sequence[Pool]:
         """Return the pools with devices for a node, in order. Pools whose devices have binding conditions come last."""
         found = []
-        for (driver, name), slices in sorted(self._by_pool.items()):
+        for driver, name in sorted({*self._of_node.get(node.metadata.name, ()), *self._of_node.get("", ())}):
+            slices = self._by_pool[driver, name]
             newest = max(each.spec.pool.generation for each in slices.values())
             current = sorted(
                 (each for each in slices.values() if each.spec.pool.generation == newest),
@@ -112,13 +119,29 @@ class DeviceStore:
                 self._allocated.pop(key, None)
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
-        for each in (old,) if old is not None else ():
-            key = each.spec.driver, each.spec.pool.name
-            self._by_pool[key].pop(each.metadata.name, None)
+        if old is not None:
+            key = _pool_of(old)
+            self._by_pool[key].pop(old.metadata.name, None)
             if not self._by_pool[key]:
                 del self._by_pool[key]
+            self._count_slice(old, key, -1)
         if new is not None:
-            self._by_pool[new.spec.driver, new.spec.pool.name][new.metadata.name] = new
+            key = _pool_of(new)
+            self._by_pool[key][new.metadata.name] = new
+            self._count_slice(new, key, 1)
+
+    def _count_slice(self, each: ResourceSlice, key: PoolKey, sign: int) -> None:
+        node = each.spec.node_name or ""
+        pools = self._of_node[node]
+        pools[key] += sign
+        if not pools[key]:
+            del pools[key]
+        if not pools:
+            del self._of_node[node]
+
+
+def _pool_of(each: ResourceSlice) -> PoolKey:
+    return each.spec.driver, each.spec.pool.name
 
 
 def _is_about(each: ResourceSlice, node: Node) -> bool:
