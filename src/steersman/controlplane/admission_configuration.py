@@ -50,6 +50,7 @@ from steersman.webhooks.kubeconfig import (
     load_kubeconfig,
     load_logins,
 )
+from steersman.work.patterns import late_pattern
 
 _SECOND: Final = 10**9
 _MILLISECOND: Final = 10**6
@@ -139,7 +140,7 @@ POLICY_PLUGINS: Final = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 _NODE_SELECTORS: Final = "podNodeSelectorPluginConfig"
 _LEGACY: Final = {_NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolicyWebhook"}
 """Files that hold the configuration of one plugin directly, by their first key."""
-_BETWEEN_DOCUMENTS: Final = re.compile(rb"^---.*$", re.MULTILINE)
+_BETWEEN_DOCUMENTS: Final = late_pattern(rb"^---.*$", re.MULTILINE)
 
 
 class AdmissionConfiguration(Struct, frozen=True):

@@ -10,10 +10,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from steersman.api import tables
+from steersman.work.patterns import late_pattern
 
-_QUALIFIED = re.compile(r"(?<![a-z0-9])[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
-_MAP = re.compile(r"map\[[^\]]*\]")
-_NAMED = re.compile(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
+_QUALIFIED = late_pattern(r"(?<![a-z0-9])[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
+_MAP = late_pattern(r"map\[[^\]]*\]")
+_NAMED = late_pattern(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
 
 UNMARSHALERS = frozenset(
     {
