@@ -15,11 +15,14 @@ def test_a_late_pattern_matches_as_a_compiled_one() -> None:
     text = "a=1 B=22"
     for _ in range(2):  # before and after the first use
         found = late.match(text)
-        assert found is not None and found["value"] == "1"
-        assert late.fullmatch(text) is None and late.search(text, 2)
+        assert found is not None
+        assert found["value"] == "1"
+        assert late.fullmatch(text) is None
+        assert late.search(text, 2)
         assert late.findall(text) == compiled.findall(text)
         assert [each[0] for each in late.finditer(text)] == ["a=1", "B=22"]
-        assert late.sub("x", text) == "x x" and late.subn("x", text) == ("x x", 2)
+        assert late.sub("x", text) == "x x"
+        assert late.subn("x", text) == ("x x", 2)
         assert late.split(text) == compiled.split(text)
     assert late.pattern == compiled.pattern
 
