@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
@@ -24,8 +25,7 @@ EXTENDED_SECONDS: Final = 365 * 24 * 3600
 """Lifetime of extended tokens of pods, in seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Struct, frozen=True, kw_only=True):
     """Services that resources use; see the fields. `objects` raises KeyError for a resource that is not served."""
 
     objects: Callable[[str, str], Objects]

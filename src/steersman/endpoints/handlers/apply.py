@@ -7,11 +7,11 @@ object, it is created. Follows k8s.io/apiserver `endpoints/handlers` (applyPatch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.endpoints.bodies import APPLY_YAML, MUCH_TO_APPLY, check_names, warning_texts
 from steersman.endpoints.objects import item_response
@@ -45,8 +45,7 @@ def is_apply(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip(" ") == APPLY_YAML
 
 
-@dataclass(slots=True)
-class Configuration:
+class Configuration(Struct):
     """A configuration to apply, as sent.
 
     `error` is the error of a malformed configuration, raised only once the live object is known; `duplicates` is

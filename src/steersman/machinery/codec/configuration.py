@@ -7,11 +7,11 @@ versions of a kind that have the same members. Error messages name the version o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar
 
-from msgspec import Meta, structs
+from msgspec import Meta
+from msgspec.structs import replace
 
 from steersman.api.scalars import Wire
 from steersman.machinery.codec.derived_types import GO_TYPE, type_of
@@ -103,7 +103,7 @@ def _in_version(type_: GoType, package: str, version: str) -> GoType:
         return replace(type_, element=element, shown=brackets + element.shown)
     if type_.kind == "struct" and type_.name.rpartition(".")[0] == package:
         members = {
-            name: structs.replace(each, type=_in_version(each.type, package, version))
+            name: replace(each, type=_in_version(each.type, package, version))
             for name, each in members_of(type_).items()
         }
         name = _OF_VERSION.sub("", type_.name.rpartition(".")[2].removeprefix("_"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.api import tables
 from steersman.work.patterns import late_pattern
@@ -35,8 +34,7 @@ UNMARSHALERS = frozenset(
 """Types with their own UnmarshalJSON. An error in one ends decoding at once."""
 
 
-@dataclass(slots=True)
-class GoType:
+class GoType(Struct):
     """A Go type into which values are decoded.
 
     `kind` is struct, map, list, string, bool, int32, int64, uint8, float64, bytes, any, or `own` for a type with its
