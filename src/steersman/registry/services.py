@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct, field
 
 from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
-from steersman.faults.fault_set import FaultSet
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
 from steersman.registry.kubelet import KubeletConnection, ProxyConnection
 from steersman.rest.objects import Objects
 from steersman.storage.interface import Storage
+
+if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING
 
 from steersman.endpoints.request import Request
@@ -57,6 +56,8 @@ async def _block(holds: Callable[[], Sequence[Hold]], request: Request) -> Respo
 
 
 async def _index(request: Request) -> Response:
+    from html import escape  # slow to load
+
     rows = "".join(
         f'<li><a href="{escape(name)}">{escape(name)}</a>: {escape(text)}</li>' for name, text in _PAGES.items()
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -162,7 +162,7 @@ def is_date(text: str) -> bool:
     if not _DATE.fullmatch(text):
         return False
     try:
-        datetime.strptime(text, "%Y-%m-%d")
+        date.fromisoformat(text)
     except ValueError:
         return False
     return True
