@@ -14,14 +14,17 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
+
+from steersman.work import patterns as late_patterns
 
 Pattern = re.Pattern[Any]
 Sets = tuple[tuple[int, int], ...]
 """Characters as ranges, both ends included."""
 
 compiled: dict[tuple[str | bytes, int], str] = {}
-"""Module and line that first compiled each pattern of the package, by the pattern's text and flags."""
+"""Module and line that first compiled or declared each pattern of the package, by the pattern's text and flags."""
 
 _LAST = 0x10FFFF
 _MANY = 130
@@ -40,13 +43,22 @@ def watch() -> None:
     def compile_and_note(pattern: Any, flags: Any) -> Any:
         made = original(pattern, flags)
         if isinstance(pattern, str | bytes):
-            caller = sys._getframe(2)
-            module = caller.f_globals.get("__name__", "")
-            if module.startswith("steersman."):
-                compiled.setdefault((pattern, int(flags)), f"{module.removeprefix('steersman.')}:{caller.f_lineno}")
+            _note(pattern, flags, sys._getframe(2))
         return made
 
+    def note_late(pattern: Any, flags: Any = 0) -> Any:
+        _note(pattern, flags, sys._getframe(1))
+        return late(pattern, flags)
+
     re._compile = compile_and_note  # type: ignore[attr-defined]
+    late = late_patterns.late_pattern
+    late_patterns.late_pattern = note_late
+
+
+def _note(pattern: str | bytes, flags: Any, caller: FrameType) -> None:
+    module = caller.f_globals.get("__name__", "")
+    if module.startswith("steersman.") and module != late_patterns.__name__:
+        compiled.setdefault((pattern, int(flags)), f"{module.removeprefix('steersman.')}:{caller.f_lineno}")
 
 
 def complement(ranges: Sets) -> Sets:

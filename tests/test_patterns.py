@@ -22,6 +22,7 @@ from tests import patterns
 assert steersman.__file__ is not None
 SOURCES = Path(steersman.__file__).parent
 USES = {"compile", "match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
+LATE = "late_pattern"
 FROM_ANY_PLACE = {"search", "findall", "finditer", "sub", "subn", "split"}
 AT_RUN_TIME = {
     "endpoints/proxy/rewriting.py": "names of elements that stand in this file",
@@ -30,6 +31,7 @@ AT_RUN_TIME = {
     "nodes/shell/text_programs.py": "the set of characters of `tr -s`, escaped: runs of one of them",
     "nodes/stages/sprig/moments.py": "parts of a table, and the rest of a layout of at most 200 characters, escaped",
     "schema/formats.py": "`_matching`, which is called with the patterns of this file",
+    "work/patterns.py": "patterns that modules declare by `late_pattern`, which are noted where they stand",
 }
 """Files that build a pattern at run time, with the reason."""
 OF_OUR_OWN_TEXT = {
@@ -60,15 +62,18 @@ def calls_of_re() -> tuple[tuple[Path, ast.Call, bool], ...]:
     found: list[tuple[Path, ast.Call, bool]] = []
 
     def walk(file: Path, node: ast.AST, is_within: bool) -> None:
-        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):  # noqa: SIM102
-            if node.func.attr in USES and ast.unparse(node.func.value) == "re":
+        if isinstance(node, ast.Call) and node.args:
+            called = node.func
+            of_re = isinstance(called, ast.Attribute) and called.attr in USES and ast.unparse(called.value) == "re"
+            if of_re or ast.unparse(called) == LATE:
                 found.append((file, node, is_within))
         is_within = is_within or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for inner in ast.iter_child_nodes(node):
             walk(file, inner, is_within)
 
     for file in sorted(SOURCES.rglob("*.py")):
-        if file.relative_to(SOURCES).parts[0] != "api" and "re." in file.read_text():
+        text = file.read_text()
+        if file.relative_to(SOURCES).parts[0] != "api" and ("re." in text or LATE in text):
             walk(file, tree_of(file), is_within=False)
     return tuple(found)
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steersman.admission_plugins import image_policy_webhook, pod_toleration_restriction
+from steersman.admission_plugins.declaration import ConfiguredDeclaration
 from steersman.admission_plugins.event_rate_limit import Limit
 from steersman.admission_plugins.pod_security import pod_security
 from steersman.admission_plugins.pod_security.levels import LevelVersion, Policy, minor_of
 from steersman.admission_plugins.quota.resource_quota import LimitedResource
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
+from steersman.controlplane import optional_plugins
+from steersman.controlplane.admission import PLUGINS, Optional
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import OptionsError
 
@@ -63,8 +68,8 @@ def why(read: Callable[[], Any]) -> str:
 def test_without_a_file_nothing_is_configured() -> None:
     nothing = AdmissionConfiguration.load("")
     assert nothing.pod_security() is pod_security.UNCONFIGURED
-    assert nothing.pod_tolerations() is pod_toleration_restriction.UNCONFIGURED
-    assert (nothing.resource_quota(), nothing.pod_node_selector()) == ((), {})
+    assert optional_plugins.pod_tolerations(nothing) is pod_toleration_restriction.UNCONFIGURED
+    assert (nothing.resource_quota(), optional_plugins.pod_node_selector(nothing)) == ((), {})
 
 
 def test_a_document_is_in_the_file_or_beside_it(load: Any, tmp_path: Path) -> None:
@@ -132,7 +137,7 @@ def test_a_file_that_cannot_be_read_ends_the_start_in_upstreams_words(load: Any,
 
 def test_a_file_may_be_the_configuration_of_pod_node_selector_itself(load: Any) -> None:
     found = load("podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: a=b}\n")
-    assert found.pod_node_selector() == {"clusterDefaultNodeSelector": "a=b"}
+    assert optional_plugins.pod_node_selector(found) == {"clusterDefaultNodeSelector": "a=b"}
 
 
 # Plugins
@@ -173,14 +178,14 @@ def test_resource_quota_has_limited_resources() -> None:
 
 def test_pod_toleration_restriction_has_two_lists() -> None:
     given = TOLERATIONS | {"default": [{"key": "a", "operator": "Exists"}], "unknown": 1}
-    found = configured(PodTolerationRestriction=given).pod_tolerations()
+    found = optional_plugins.pod_tolerations(configured(PodTolerationRestriction=given))
     assert found.default == [Toleration(key="a", operator="Exists")]
     assert found.whitelist == []
 
 
 def test_event_rate_limit_has_limits() -> None:
     limits = [{"type": "Server", "qps": 1, "burst": 2}, {"type": "User", "qps": 3, "burst": 4, "cacheSize": 5}]
-    found = configured(EventRateLimit=RATES | {"limits": limits}).event_rate_limits()
+    found = optional_plugins.event_rate_limits(configured(EventRateLimit=RATES | {"limits": limits}))
     assert found == (Limit(type="Server", qps=1, burst=2), Limit(type="User", qps=3, burst=4, cache_size=5))
 
 
@@ -196,7 +201,7 @@ def test_event_rate_limit_has_limits() -> None:
     ],
 )
 def test_of_pod_node_selectors_configuration_what_can_be_read_counts(text: str, found: dict[str, str]) -> None:
-    assert configured(PodNodeSelector=text).pod_node_selector() == found
+    assert optional_plugins.pod_node_selector(configured(PodNodeSelector=text)) == found
 
 
 def test_image_policy_has_a_kubeconfig_and_times(tmp_path: Path) -> None:
@@ -208,7 +213,9 @@ def test_image_policy_has_a_kubeconfig_and_times(tmp_path: Path) -> None:
     )
 
     def read(**more: Any) -> Any:
-        return configured(ImagePolicyWebhook={"imagePolicy": {"kubeConfigFile": str(path), **more}}).image_policy()
+        return optional_plugins.image_policy(
+            configured(ImagePolicyWebhook={"imagePolicy": {"kubeConfigFile": str(path), **more}})
+        )
 
     assert read().settings == image_policy_webhook.Settings(300.0, 30.0, False)
     found = read(allowTTL=50, denyTTL=-1, retryBackoff=20, defaultAllow=True)
@@ -221,9 +228,11 @@ def test_image_policy_has_a_kubeconfig_and_times(tmp_path: Path) -> None:
     assert why(lambda: read(denyTTL="a")) == init + WRONG.format(
         "string", "imagePolicyWebhookConfig.imagePolicy.denyTTL", "time.Duration"
     )
-    assert why(AdmissionConfiguration().image_policy) == f"{init}no config specified"
-    assert why(configured(ImagePolicyWebhook="{}").image_policy).startswith(f"{init}invalid configuration: no conf")
-    assert why(configured(ImagePolicyWebhook="abc").image_policy) == (
+    assert why(partial(optional_plugins.image_policy, AdmissionConfiguration())) == f"{init}no config specified"
+    assert why(partial(optional_plugins.image_policy, configured(ImagePolicyWebhook="{}"))).startswith(
+        f"{init}invalid configuration: no conf"
+    )
+    assert why(partial(optional_plugins.image_policy, configured(ImagePolicyWebhook="abc"))) == (
         f"{init}error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type "
         "imagepolicy.AdmissionConfig"
     )
@@ -332,8 +341,8 @@ def test_what_a_plugin_cannot_use_ends_the_start_in_upstreams_words(plugin: str,
     readers: dict[str, Callable[[], Any]] = {
         "PodSecurity": found.pod_security,
         "ResourceQuota": found.resource_quota,
-        "PodTolerationRestriction": found.pod_tolerations,
-        "EventRateLimit": found.event_rate_limits,
+        "PodTolerationRestriction": partial(optional_plugins.pod_tolerations, found),
+        "EventRateLimit": partial(optional_plugins.event_rate_limits, found),
     }
     assert why(readers[plugin]) == f'{INIT}"{plugin}": {told}'
 
@@ -491,3 +500,18 @@ async def test_event_rate_limit_needs_a_configuration(start_control_plane: Any) 
     with pytest.raises(OptionsError) as caught:
         await start_control_plane(enable_admission_plugins=("EventRateLimit",))
     assert str(caught.value) == f'{INIT}"EventRateLimit": limits: Invalid value: null: must not be empty'
+
+
+OPTIONAL = [each for each in PLUGINS if isinstance(each, Optional)]
+
+
+@pytest.mark.parametrize("optional", OPTIONAL, ids=[each.name for each in OPTIONAL])
+def test_an_optional_plugin_is_declared_in_its_module_as_in_the_list(optional: Optional) -> None:
+    declared = getattr(import_module(f"steersman.admission_plugins.{optional.module}"), optional.declaration)
+    assert (declared.name, declared.on_by_default) == (optional.name, False)
+    assert isinstance(declared, ConfiguredDeclaration) == bool(optional.reader)
+    assert not optional.reader or callable(getattr(optional_plugins, optional.reader))
+
+
+def test_plugins_that_are_on_by_default_are_not_optional() -> None:
+    assert [each.name for each in PLUGINS if not each.on_by_default] == [each.name for each in OPTIONAL]

@@ -16,6 +16,7 @@ from steersman.authentication.jwt.configuration import read_configuration as rea
 from steersman.authorization.abac_file import PolicyFileError, read_policies
 from steersman.authorization.configuration import ConfigurationError as AuthorizationError
 from steersman.authorization.configuration import read_configuration as read_authorization
+from steersman.controlplane import optional_plugins
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.egress_selector import egress_of
 from steersman.controlplane.options import OptionsError
@@ -59,7 +60,10 @@ def of(api_version: str, kind: str, **members: Any) -> dict[str, Any]:
 
 
 def of_plugin(name: str, method: str, path: Path) -> Any:
-    return getattr(AdmissionConfiguration({name: path}), method)()
+    configuration = AdmissionConfiguration({name: path})
+    if hasattr(configuration, method):
+        return getattr(configuration, method)()
+    return getattr(optional_plugins, method)(configuration)
 
 
 def of_bytes(read: Callable[[bytes], Any], path: Path) -> Any:

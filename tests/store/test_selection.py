@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steersman.api.core.v1 import Event, EventSource, ObjectReference
 from steersman.api.meta.v1 import ObjectMeta

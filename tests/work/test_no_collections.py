@@ -38,3 +38,15 @@ def test_who_enables_them_in_between_keeps_them() -> None:
         gc.enable()
         assert gc.isenabled()
     assert gc.isenabled()
+
+
+def test_objects_of_imports_are_excluded_from_later_collections() -> None:
+    gc.enable()
+    before = gc.get_freeze_count()
+    try:
+        with no_collections(freeze=True):
+            made: list[list[int]] = [[] for _ in range(1000)]
+        assert gc.get_freeze_count() - before >= len(made)
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()

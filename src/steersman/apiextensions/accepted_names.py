@@ -6,10 +6,10 @@ Follows apiextensions-apiserver `pkg/controller/status` (naming_controller.go).
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
 from steersman.apiextensions.declared import Declared
@@ -27,8 +27,7 @@ _SINGLE_NAMES: Final = (
 _KIND_ATTRIBUTES: Final = ("kind", "list_kind")
 
 
-@dataclass(slots=True)
-class NamesInUse:
+class NamesInUse(Struct):
     """The names in use by the definitions of a group, with the number of users of each.
 
     Names of resources (plural, singular, short) and names of kinds are apart.

@@ -21,6 +21,7 @@ from msgspec import Struct
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.go.urls import redacted_url
 from steersman.machinery.private_files import make_folders, read_own, read_private, warn_of_access, write_new
+from steersman.work.patterns import late_pattern
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Public = RSAPublicKey | EllipticCurvePublicKey
 
 JWKS_PATH: Final = "/openid/v1/jwks"
-_PEM_BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
+_PEM_BLOCK: Final = late_pattern(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 _CURVES: Final = {"secp256r1": ("P-256", "ES256"), "secp384r1": ("P-384", "ES384"), "secp521r1": ("P-521", "ES512")}
 
 

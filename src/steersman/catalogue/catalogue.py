@@ -22,13 +22,14 @@ from steersman.endpoints.scope import Shared, root_of
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
+from steersman.work.patterns import late_pattern
 
 Changed = Callable[[str], None]
 """Called with the group that has changed, on the event loop; must not block nor raise."""
 Serves = Callable[[str, str, str], bool]
 """(group, version, plural) -> True if the resource is served in the version."""
 
-_KUBE_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
+_KUBE_VERSION: Final = late_pattern(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
 _STABILITY: Final = {"": 2, "beta": 1, "alpha": 0}
 
 

@@ -34,6 +34,7 @@ from steersman.cel.values import (
 )
 from steersman.cel.work import spend, spend_on_text
 from steersman.machinery.go.strings import to_lower
+from steersman.work.patterns import late_pattern
 
 _ORDERED: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
 _NUMBERS: Final = frozenset({int, UInt, float})
@@ -222,9 +223,9 @@ def _cannot(value: Any, wanted: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from '{type_of_value(value).name}' to '{wanted}'")
 
 
-_INT: Final = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
-_UINT: Final = re.compile(r"[0-9]{1,400}", re.ASCII)
-_FLOAT: Final = re.compile(
+_INT: Final = late_pattern(r"[+-]?[0-9]{1,400}", re.ASCII)
+_UINT: Final = late_pattern(r"[0-9]{1,400}", re.ASCII)
+_FLOAT: Final = late_pattern(
     r"[+-]?(?:inf(?:inity)?|nan|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.ASCII | re.IGNORECASE
 )
 _MAX_DOUBLE_TEXT: Final = 4096

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from typing import Final
 
 from steersman.cel.ast import NO_OFFSET, UNREAD_OFFSET
+from steersman.work.patterns import late_pattern
 
 MAX_ERRORS: Final = 100
 """The most errors that are listed; the others are only counted."""
@@ -14,7 +14,7 @@ _MAX_SNIPPET: Final = 16384
 """The most bytes of a line that is shown."""
 
 
-_NEW_LINE: Final = re.compile("\n")
+_NEW_LINE: Final = late_pattern("\n")
 
 
 class CompileError(ValueError):

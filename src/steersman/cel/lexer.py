@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from steersman.work.patterns import late_pattern
+
 SYMBOLS: Final = {
     "==": 1,
     "!=": 2,
@@ -64,7 +66,7 @@ _STRING = (
     r'|[rR]"[^"\n\r]*"'
     r"|[rR]'[^'\n\r]*')"
 )
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"(?P<space>[\t \r\n\f]+|//[^\n]*)"
     rf"|(?P<bytes>[bB]{_STRING})"
     rf"|(?P<string>{_STRING})"
@@ -118,13 +120,13 @@ def tokenize(text: str, report: Callable[[int, str], None]) -> tuple[list[Token]
     return tokens, unknown
 
 
-_PREFIX = re.compile(
+_PREFIX = late_pattern(
     rf"[bB]?(?:[rR](?:\"\"\"[\s\S]*|'''[\s\S]*|\"[^\"\n\r]*|'[^'\n\r]*)"
     rf"|\"\"\"(?:{_ESCAPE}|[^\\])*|'''(?:{_ESCAPE}|[^\\])*|\"(?:{_ESCAPE}|[^\\\"\n\r])*|'(?:{_ESCAPE}|[^\\'\n\r])*)"
     rf"|`[A-Za-z0-9_./ -]*|[&|=]",
     re.ASCII,
 )
-_ESCAPE_PREFIX = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?")
+_ESCAPE_PREFIX = late_pattern(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?")
 
 
 def _skip_unknown(text: str, position: int, report: Callable[[int, str], None]) -> int:

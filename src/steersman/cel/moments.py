@@ -10,13 +10,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from steersman.cel.values import Duration, EvaluationError, Timestamp
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.work.patterns import late_pattern
 
 SECOND: Final = 10**9
 MIN_SECONDS: Final = -62135596800
 MAX_SECONDS: Final = 253402300799
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_RFC3339: Final = re.compile(
+_RFC3339: Final = late_pattern(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})",
     re.ASCII,
 )

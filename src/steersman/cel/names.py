@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
+
+from steersman.work.patterns import late_pattern
 
 RESERVED: Final = frozenset(
     {
@@ -35,9 +36,9 @@ RESERVED: Final = frozenset(
 
 _PARTS: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _WRITTEN: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
-_NAME: Final = re.compile("[a-zA-Z_./-][a-zA-Z0-9_./-]*")
-_ESCAPED: Final = re.compile("__|[-./]")
-_ESCAPE: Final = re.compile("__[^_]+__")
+_NAME: Final = late_pattern("[a-zA-Z_./-][a-zA-Z0-9_./-]*")
+_ESCAPED: Final = late_pattern("__|[-./]")
+_ESCAPE: Final = late_pattern("__[^_]+__")
 _LONGEST_KEPT: Final = 256
 """The most characters of a cached name, because objects may have names of any length."""
 

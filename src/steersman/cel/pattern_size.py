@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from steersman.work.patterns import late_pattern
+
 NESTS_TOO_DEEPLY: Final = "expression nests too deeply"
 TOO_LARGE: Final = "expression too large"
 
@@ -28,7 +30,7 @@ _PLAIN: Final = 48
 """The length up to which a pattern without repetition counts cannot become too large."""
 
 _CLASS_PART: Final = r"\\[pP](?:\{[^{}]*\}|(?s:.))?|\\(?s:.)?|\[:\^?[a-z]*:\]|[^\]\\]"
-TOKEN: Final = re.compile(
+TOKEN: Final = late_pattern(
     r"(?P<quoted>\\Q(?s:.*?)(?:\\E|\Z))"
     r"|(?P<unicode>\\[pP](?:\{[^{}]*\}|(?s:.))?)"
     r"|(?P<escape>\\(?s:.)?)"
@@ -38,7 +40,7 @@ TOKEN: Final = re.compile(
     r"|(?P<any>\.)|(?P<literal>[^\\\[()|*+?{.]+|(?s:.))",
     re.ASCII,
 )
-_IN_CLASS: Final = re.compile(_CLASS_PART, re.ASCII)
+_IN_CLASS: Final = late_pattern(_CLASS_PART, re.ASCII)
 
 _UNICODE: Final = {
     "L": 1200,

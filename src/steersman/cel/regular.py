@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from steersman.cel.runtime_cost import matching_cost
 from steersman.cel.values import EvaluationError, TextList
 from steersman.cel.work import afford, spend, spend_on_text
 from steersman.work.offloading import ensure_offloaded
+from steersman.work.patterns import late_pattern
 
 _MAX_MEMORY = 8 * 1024 * 1024
 _STEPS_OF_A_MATCH: Final = 8
@@ -37,7 +37,7 @@ class PatternError(ValueError):
     """The text is not a regular expression; the message has Go's format."""
 
 
-_ESCAPE: Final = re.compile(r"\\(?:Q(?s:.*?)(?:\\E|\Z)|(?s:.))")
+_ESCAPE: Final = late_pattern(r"\\(?:Q(?s:.*?)(?:\\E|\Z)|(?s:.))")
 
 
 def _refuse_bytes(pattern: Any) -> None:

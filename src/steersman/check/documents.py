@@ -22,6 +22,7 @@ from steersman.machinery.codec.document_streams import pieces
 from steersman.machinery.codec.yaml import YAMLError, located_documents
 from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
+from steersman.work.patterns import late_pattern
 
 MOST_BYTES: Final = 64 << 20
 """Most bytes of one file, or of one tool's output."""
@@ -30,12 +31,12 @@ MOST_FILES: Final = 100_000
 _MOST_VALUES: Final = 8_000_000
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_COMPONENT: Final = re.compile(rb"^kind: *[\"']?Component\b", re.MULTILINE)
+_COMPONENT: Final = late_pattern(rb"^kind: *[\"']?Component\b", re.MULTILINE)
 _CHART: Final = "Chart.yaml"
 _TEMPLATE: Final = b"{{"
 _TOOL_SECONDS: Final = 120.0
 _STDIN: Final = "-"
-_ESCAPE: Final = re.compile(
+_ESCAPE: Final = late_pattern(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 """Escape in a string of JSON; the group is half of a surrogate pair."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from steersman.check.documents import mapping
 from steersman.machinery.values.quantity import FORMAT_WRONG, QuantityError, parse
+from steersman.work.patterns import late_pattern
 
-_OF_TYPE: Final = re.compile("cannot unmarshal ([a-z]+) ")
+_OF_TYPE: Final = late_pattern("cannot unmarshal ([a-z]+) ")
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),
     "number": (int, float),

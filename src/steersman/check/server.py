@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,11 +21,12 @@ from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.net.in_process import InProcessClient
+from steersman.work.patterns import late_pattern
 
 ADMIN: Final = UserInfo("steersman:check", groups=("system:masters", "system:authenticated"))
 _MANAGER: Final = "steersman-check"
-_WARNING: Final = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
-_ESCAPED: Final = re.compile(r"\\(.)")
+_WARNING: Final = late_pattern(r'299 - "((?:[^"\\]|\\.)*)"')
+_ESCAPED: Final = late_pattern(r"\\(.)")
 
 
 class Answer(Struct, frozen=True):

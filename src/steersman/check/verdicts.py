@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -10,9 +9,10 @@ from msgspec import Struct
 
 from steersman.check.finding import Rule
 from steersman.machinery.errors.status import StatusError
+from steersman.work.patterns import late_pattern
 
-_STRICT: Final = re.compile(r'(?:unknown|duplicate) field "([^"]*)"')
-_GO_FIELD: Final = re.compile(r"Go struct field [^. ]+\.([^ ]+) of type")
+_STRICT: Final = late_pattern(r'(?:unknown|duplicate) field "([^"]*)"')
+_GO_FIELD: Final = late_pattern(r"Go struct field [^. ]+\.([^ ]+) of type")
 _MOST_CAUSES: Final = 100
 _FORBIDDEN: Final = " is forbidden: "
 _REQUIRED: Final = "Required value"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from steersman.controlplane.flag_readers import SHOWN, cipher_suites, file, folder, one_file, plugins
 from steersman.controlplane.flags import Flag
 from steersman.controlplane.options import FLAGS, SECTIONS, Options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _NAMES: Final = 0.36
 """Maximum width of the column of names, as a part of the total width. A longer name has a line of its own."""
@@ -42,6 +43,8 @@ class SectionedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections in the order of their first options; options without section come last."""
+        import shutil  # slow to load
+
         formatter.width = min(_LONGEST, shutil.get_terminal_size((_LONGEST, 24)).columns)
         own: dict[str, list[tuple[str, str]]] = {}
         for each in super().get_params(ctx):
@@ -186,6 +189,8 @@ def _values(flag: Flag) -> Callable[[click.Context, click.Parameter, str], list[
     """Return a completion function for a flag's values; in a comma-separated list it completes the last one."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         before, comma, last = incomplete.rpartition(",") if flag.repeats else ("", "", incomplete)
         given = before.split(",")
         return [

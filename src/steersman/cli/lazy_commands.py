@@ -24,7 +24,7 @@ class LazyCommands(MutableMapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         if name in self._added:
             return self._added[name]
-        with no_collections():
+        with no_collections(freeze=True):
             module, _, attribute = self._modules[name].partition(":")
             found: click.Command = getattr(
                 import_module(f"{self._package}.{module}"), attribute or name.replace("-", "_")

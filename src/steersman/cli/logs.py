@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from steersman.cli.durations import in_words
 from steersman.machinery.go.escaping import escaped
 from steersman.machinery.go.urls import redacted_url
 from steersman.net.log_levels import NOTICE
+from steersman.work.patterns import late_pattern
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +29,8 @@ logger = logging.getLogger("steersman.serve")
 
 _V_OF_INFO: Final = 2
 _V_OF_DEBUG: Final = 6
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_CONTROL_IN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL: Final = late_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL_IN_LINES: Final = late_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _LONGEST: Final = 32 << 10
 """Limit of a message and of an error text in characters, before control characters are escaped."""
 _SHOWN_APART: Final = ("data-dir", "storage", "etcd-servers")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
@@ -13,14 +12,15 @@ import click
 
 from steersman.cli.in_order import InOrder
 from steersman.machinery.suggestions import did_you_mean, not_allowed_message
+from steersman.work.patterns import late_pattern
 
 _NAME = "steersman"
 _COMPLETION = "_STEERSMAN_COMPLETE"
 """Environment variable that shells set for completion."""
 _FAILED = 1
-_CHOICE = re.compile("'([^']*)' is not one of ")
-_BELOW = re.compile(r"(\S+) is not in the range x>=(\d+)\.")
-_FURTHER = re.compile(r"Got unexpected extra arguments? \((\S*)[ )]")
+_CHOICE = late_pattern("'([^']*)' is not one of ")
+_BELOW = late_pattern(r"(\S+) is not in the range x>=(\d+)\.")
+_FURTHER = late_pattern(r"Got unexpected extra arguments? \((\S*)[ )]")
 INTERRUPTED = 130
 """Exit status after SIGINT, by the convention of shells."""
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

@@ -15,6 +15,7 @@ from steersman.cli.serve import fail, run
 from steersman.cli.up.process_file import claim, new_folder_taken_back
 from steersman.controlplane.options import OptionsError
 from steersman.server.version import SHOWN_VERSION
+from steersman.work.no_collections import no_collections
 
 
 @click.command(cls=FlagsCommand)
@@ -29,12 +30,13 @@ def serve(flags: tuple[str, ...]) -> None:
     Defaults are kube-apiserver's if it has usable ones for a stand-alone server; RBAC is on. When the server is ready
     it prints one line with its URL and the administrator's kubeconfig.
     """
-    try:
-        options = parse(list(flags), default_data_dir())
-    except OptionsError as error:
-        fail(str(error))
-    with new_folder_taken_back(options.data_dir), _claimed(options.data_dir):
-        run(options)
+    with no_collections():  # until the server is ready: imported modules stay in memory
+        try:
+            options = parse(list(flags), default_data_dir())
+        except OptionsError as error:
+            fail(str(error))
+        with new_folder_taken_back(options.data_dir), _claimed(options.data_dir):
+            run(options)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from steersman.cli.terminal_text import printable
 from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.cli.up.screen import can_redraw
 from steersman.cli.verdict import NO_VERDICT, VerdictCommand
+from steersman.work.patterns import late_pattern
 
 if TYPE_CHECKING:
     from steersman.stress.campaign import Result
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _FOUND: Final = 1
 _LONGEST: Final = 2_000
-_SPACES: Final = re.compile("( +)")
+_SPACES: Final = late_pattern("( +)")
 _BETWEEN: Final = 60.0
 """Seconds between two lines of progress where lines cannot be redrawn."""
 

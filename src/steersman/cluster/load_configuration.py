@@ -18,14 +18,15 @@ from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.machinery.values.quantity import QuantityError, parse
 from steersman.nodes.curves import Curve, Interpolation, Point
 from steersman.nodes.load import Load, MetricRule, Objects, UsageRule
+from steersman.work.patterns import late_pattern
 
 _MOST_BYTES: Final = 4 << 20
 """Bytes of a file of points."""
 _MOST_POINTS: Final = 100_000
-_TIME: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?", re.ASCII)
-_CURVE: Final = re.compile(r"\bcurves\.([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
-_DIGIT: Final = re.compile("[0-9]", re.ASCII)
-_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
+_TIME: Final = late_pattern(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?", re.ASCII)
+_CURVE: Final = late_pattern(r"\bcurves\.([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
+_DIGIT: Final = late_pattern("[0-9]", re.ASCII)
+_SECONDS: Final = late_pattern(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", re.ASCII)
 _NANO: Final = 10**9
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from steersman.admission.interface import Chain, Plugin
-from steersman.admission_plugins.always_admit import ALWAYS_ADMIT
-from steersman.admission_plugins.always_deny import ALWAYS_DENY
-from steersman.admission_plugins.always_pull_images import ALWAYS_PULL_IMAGES
 from steersman.admission_plugins.certificate_approval import CERTIFICATE_APPROVAL
 from steersman.admission_plugins.certificate_signing import CERTIFICATE_SIGNING
 from steersman.admission_plugins.certificate_subject_restriction import CERTIFICATE_SUBJECT_RESTRICTION
@@ -19,23 +17,12 @@ from steersman.admission_plugins.declaration import ConfiguredDeclaration, Decla
 from steersman.admission_plugins.default_ingress_class import DEFAULT_INGRESS_CLASS_PLUGIN
 from steersman.admission_plugins.default_storage_class import DEFAULT_STORAGE_CLASS_PLUGIN
 from steersman.admission_plugins.default_toleration_seconds import DEFAULT_TOLERATION_SECONDS
-from steersman.admission_plugins.deny_service_external_ips import DENY_SERVICE_EXTERNAL_IPS
-from steersman.admission_plugins.event_rate_limit import EVENT_RATE_LIMIT
-from steersman.admission_plugins.extended_resource_toleration import EXTENDED_RESOURCE_TOLERATION
-from steersman.admission_plugins.image_policy_webhook import IMAGE_POLICY_WEBHOOK
-from steersman.admission_plugins.limit_pod_hard_anti_affinity_topology import LIMIT_POD_HARD_ANTI_AFFINITY_TOPOLOGY
 from steersman.admission_plugins.limit_ranger import LIMIT_RANGER
-from steersman.admission_plugins.namespace_auto_provision import NAMESPACE_AUTO_PROVISION
-from steersman.admission_plugins.namespace_exists import NAMESPACE_EXISTS
 from steersman.admission_plugins.namespace_lifecycle import NAMESPACE_LIFECYCLE
 from steersman.admission_plugins.node_declared_feature_validator import NODE_DECLARED_FEATURE_VALIDATOR
-from steersman.admission_plugins.node_restriction.plugin import NODE_RESTRICTION
-from steersman.admission_plugins.owner_references_permission_enforcement import OWNER_REFERENCES_PERMISSION_ENFORCEMENT
 from steersman.admission_plugins.persistent_volume_claim_resize import PERSISTENT_VOLUME_CLAIM_RESIZE
-from steersman.admission_plugins.pod_node_selector import POD_NODE_SELECTOR
 from steersman.admission_plugins.pod_resize_validator import POD_RESIZE_VALIDATOR
 from steersman.admission_plugins.pod_security.pod_security import POD_SECURITY
-from steersman.admission_plugins.pod_toleration_restriction import POD_TOLERATION_RESTRICTION
 from steersman.admission_plugins.pod_topology_labels import POD_TOPOLOGY_LABELS
 from steersman.admission_plugins.policy.mutating import MUTATING_ADMISSION_POLICY
 from steersman.admission_plugins.policy.validating import VALIDATING_ADMISSION_POLICY
@@ -61,6 +48,27 @@ class Configured(Struct, frozen=True):
     create: Callable[[PluginDependencies, AdmissionConfiguration], Plugin]
 
 
+class Optional(Struct, frozen=True):
+    """A plugin that is off by default: `module` of `admission_plugins`, which has its `declaration`, is imported when a
+    flag enables it. `reader` is the function of `optional_plugins` that reads its configuration, if it has any.
+    """
+
+    name: str
+    module: str
+    declaration: str
+    reader: str = ""
+    on_by_default: bool = False
+
+    def create(self, server: PluginDependencies, configuration: AdmissionConfiguration) -> Plugin:
+        """Return a new plugin for a server. Raises OptionsError for an unusable configuration."""
+        declared = getattr(import_module(f"steersman.admission_plugins.{self.module}"), self.declaration)
+        if isinstance(declared, Declaration):
+            return declared.create(server)
+        read = getattr(import_module("steersman.controlplane.optional_plugins"), self.reader)
+        made: Plugin = declared.make(server, read(configuration))
+        return made
+
+
 def _configured(declaration: ConfiguredDeclaration[C], read: Callable[[AdmissionConfiguration], C]) -> Configured:
     """Return a plugin together with the reader of its configuration."""
 
@@ -70,28 +78,36 @@ def _configured(declaration: ConfiguredDeclaration[C], read: Callable[[Admission
     return Configured(declaration.name, declaration.on_by_default, create)
 
 
-PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
-    ALWAYS_ADMIT,
-    NAMESPACE_AUTO_PROVISION,
+PLUGINS: Final[tuple[Declaration | Configured | Optional, ...]] = (
+    Optional("AlwaysAdmit", "always_admit", "ALWAYS_ADMIT"),
+    Optional("NamespaceAutoProvision", "namespace_auto_provision", "NAMESPACE_AUTO_PROVISION"),
     NAMESPACE_LIFECYCLE,
-    NAMESPACE_EXISTS,
-    LIMIT_POD_HARD_ANTI_AFFINITY_TOPOLOGY,
+    Optional("NamespaceExists", "namespace_exists", "NAMESPACE_EXISTS"),
+    Optional(
+        "LimitPodHardAntiAffinityTopology",
+        "limit_pod_hard_anti_affinity_topology",
+        "LIMIT_POD_HARD_ANTI_AFFINITY_TOPOLOGY",
+    ),
     LIMIT_RANGER,
     SERVICE_ACCOUNT,
-    NODE_RESTRICTION,
+    Optional("NodeRestriction", "node_restriction.plugin", "NODE_RESTRICTION"),
     TAINT_NODES_BY_CONDITION,
-    ALWAYS_PULL_IMAGES,
-    _configured(IMAGE_POLICY_WEBHOOK, AdmissionConfiguration.image_policy),
+    Optional("AlwaysPullImages", "always_pull_images", "ALWAYS_PULL_IMAGES"),
+    Optional("ImagePolicyWebhook", "image_policy_webhook", "IMAGE_POLICY_WEBHOOK", "image_policy"),
     _configured(POD_SECURITY, AdmissionConfiguration.pod_security),
-    _configured(POD_NODE_SELECTOR, AdmissionConfiguration.pod_node_selector),
+    Optional("PodNodeSelector", "pod_node_selector", "POD_NODE_SELECTOR", "pod_node_selector"),
     PRIORITY,
     DEFAULT_TOLERATION_SECONDS,
-    _configured(POD_TOLERATION_RESTRICTION, AdmissionConfiguration.pod_tolerations),
-    _configured(EVENT_RATE_LIMIT, AdmissionConfiguration.event_rate_limits),
-    EXTENDED_RESOURCE_TOLERATION,
+    Optional("PodTolerationRestriction", "pod_toleration_restriction", "POD_TOLERATION_RESTRICTION", "pod_tolerations"),
+    Optional("EventRateLimit", "event_rate_limit", "EVENT_RATE_LIMIT", "event_rate_limits"),
+    Optional("ExtendedResourceToleration", "extended_resource_toleration", "EXTENDED_RESOURCE_TOLERATION"),
     DEFAULT_STORAGE_CLASS_PLUGIN,
     STORAGE_OBJECT_IN_USE_PROTECTION,
-    OWNER_REFERENCES_PERMISSION_ENFORCEMENT,
+    Optional(
+        "OwnerReferencesPermissionEnforcement",
+        "owner_references_permission_enforcement",
+        "OWNER_REFERENCES_PERMISSION_ENFORCEMENT",
+    ),
     PERSISTENT_VOLUME_CLAIM_RESIZE,
     RUNTIME_CLASS,
     CERTIFICATE_APPROVAL,
@@ -99,7 +115,7 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
     CLUSTER_TRUST_BUNDLE_ATTEST,
     CERTIFICATE_SUBJECT_RESTRICTION,
     DEFAULT_INGRESS_CLASS_PLUGIN,
-    DENY_SERVICE_EXTERNAL_IPS,
+    Optional("DenyServiceExternalIPs", "deny_service_external_ips", "DENY_SERVICE_EXTERNAL_IPS"),
     POD_TOPOLOGY_LABELS,
     NODE_DECLARED_FEATURE_VALIDATOR,
     POD_RESIZE_VALIDATOR,
@@ -108,7 +124,7 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
     VALIDATING_ADMISSION_POLICY,
     _configured(VALIDATING_ADMISSION_WEBHOOK, AdmissionConfiguration.validating_webhooks),
     _configured(RESOURCE_QUOTA, AdmissionConfiguration.resource_quota),
-    ALWAYS_DENY,
+    Optional("AlwaysDeny", "always_deny", "ALWAYS_DENY"),
 )
 """All plugins in the order of their calls, which no flag changes."""
 
@@ -132,7 +148,7 @@ def admission_chain(options: Options, server: PluginDependencies) -> Chain:
     configuration = admission_configuration(options)
     return Chain(
         tuple(
-            each.create(server, configuration) if isinstance(each, Configured) else each.create(server)
+            each.create(server) if isinstance(each, Declaration) else each.create(server, configuration)
             for each in PLUGINS
             if _is_on(each.name, options, by_default=each.on_by_default)
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from steersman.controlplane.flag_readers import OneOf, boolean, decimal, integer, seconds
 from steersman.controlplane.flags import AUDITING
@@ -32,7 +34,7 @@ _EVENT_BYTES: Final = (integer, "maximum bytes per event")
 _EVENTS: Final = (str, "version of events: audit.k8s.io/v1")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)  # each costs time of a start
 class AuditOptions:
     """Options of auditing. Field names are the flags' names; times are in seconds."""
 
@@ -74,8 +76,7 @@ class AuditOptions:
     audit_webhook_version: str = AUDITING(_VERSION, *_EVENTS, values=(_VERSION,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackendOptions:
+class BackendOptions(Struct, frozen=True, kw_only=True):
     """Options common to both backends; field names are the ends of the flags' names."""
 
     plugin: str
@@ -101,7 +102,7 @@ def webhook_backoff(options: AuditOptions) -> float:
 
 def backend_options(options: AuditOptions, plugin: Literal["log", "webhook"]) -> BackendOptions:
     """Return the options of one backend."""
-    names = (each.name for each in fields(BackendOptions) if each.name != "plugin")
+    names = (each for each in BackendOptions.__struct_fields__ if each != "plugin")
     return BackendOptions(plugin=plugin, **{name: getattr(options, f"audit_{plugin}_{name}") for name in names})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import Any, Final
 
 import msgspec
@@ -18,10 +17,11 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.values.durations import format_duration
 from steersman.registry.core.token_requests import MIN_SECONDS, WARN_ONLY_SECONDS
 from steersman.registry.services import EXTENDED_SECONDS
+from steersman.work.patterns import late_pattern
 
 logger = logging.getLogger(__name__)
 
-_ABSTRACT: Final = re.compile(r"@([a-zA-Z0-9_-]+\.)*[a-zA-Z0-9_-]+")
+_ABSTRACT: Final = late_pattern(r"@([a-zA-Z0-9_-]+\.)*[a-zA-Z0-9_-]+")
 _encode: Final = msgspec.json.Encoder().encode
 
 

@@ -10,8 +10,9 @@ import asyncio
 import logging
 from asyncio import Event
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from steersman.machinery.large_work.sizes import is_large
 from steersman.storage.cache.entry import Entry
@@ -29,8 +30,7 @@ newer version has been decoded (None: there is no newer version).
 """
 
 
-@dataclass(eq=False, slots=True)
-class _Version:
+class _Version(Struct, eq=False):
     """A large object that waits for decoding. `superseded`: it was deleted, or replaced by a small version."""
 
     entry: Entry

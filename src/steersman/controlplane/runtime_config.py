@@ -15,15 +15,16 @@ from steersman.controlplane.group_versions import GROUP_VERSIONS, WITHOUT_RESOUR
 from steersman.controlplane.options import OptionsError
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.suggestions import known_names_hint
+from steersman.work.patterns import late_pattern
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True", ""})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-_GA: Final = re.compile(r"v\d+", re.ASCII)
+_GA: Final = late_pattern(r"v\d+", re.ASCII)
 _LEVELS: Final = {
-    "api/all": re.compile(r".*"),
+    "api/all": late_pattern(r".*"),
     "api/ga": _GA,
-    "api/beta": re.compile(r"v\d+beta\d+", re.ASCII),
-    "api/alpha": re.compile(r"v\d+alpha\d+", re.ASCII),
+    "api/beta": late_pattern(r"v\d+beta\d+", re.ASCII),
+    "api/alpha": late_pattern(r"v\d+alpha\d+", re.ASCII),
 }
 """Keys for classes of versions; later ones take precedence."""
 

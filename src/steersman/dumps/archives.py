@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import zipfile
 import zlib
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from steersman.dumps.errors import DumpError
+from steersman.work.patterns import late_pattern
 
 MOST_UNPACKED: Final = 8 << 30
 """Most bytes of an archive once it is unpacked, including members that are skipped, such as logs."""
@@ -27,7 +27,7 @@ _LONG_NAME: Final = frozenset({b"L", b"x"})
 """Types of headers that may have the name of the next member: of GNU, and of POSIX."""
 GZIP: Final = b"\x1f\x8b"
 ZIP: Final = b"PK\x03\x04"
-_LENGTH: Final = re.compile(rb"[0-9]{1,6}")
+_LENGTH: Final = late_pattern(rb"[0-9]{1,6}")
 _DAMAGED: Final = (
     zipfile.BadZipFile,
     zlib.error,

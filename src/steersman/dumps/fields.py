@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, NamedTuple
 
-_STEP: Final = re.compile(r"\.?(?:([^\[\].]+)|\[([^\[\]]+)\])")
+from steersman.work.patterns import late_pattern
+
+_STEP: Final = late_pattern(r"\.?(?:([^\[\].]+)|\[([^\[\]]+)\])")
 _KEPT: Final = frozenset({"apiVersion", "kind", "metadata"})
 """Members without which an object cannot be read again."""
 _KEPT_METADATA: Final = frozenset({"name", "namespace", "uid"})

@@ -7,7 +7,6 @@ These are the outputs of `kubectl get -o yaml`, `kubectl cluster-info dump`, `oc
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
@@ -23,6 +22,7 @@ from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.codec.yaml import YAMLError, load_all
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.values.times import unix, unix_now
+from steersman.work.patterns import late_pattern
 
 MOST_BYTES: Final = 512 << 20
 """Most bytes of all files of a dump, once they are unpacked."""
@@ -37,7 +37,7 @@ ETCD: Final = b"\xed\xda\x0c\xed"
 _SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 _MOST_VALUES: Final = 8_000_000
 """Most values of YAML in one file."""
-_MOMENT: Final = re.compile(
+_MOMENT: Final = late_pattern(
     rb'"(?:creationTimestamp|lastTimestamp|eventTime|renewTime|lastHeartbeatTime|lastTransitionTime)": ?'
     rb'"([0-9]{4}-[0-9TZ:.+-]{6,26})"'
 )

@@ -8,13 +8,12 @@ template and refuses any difference; only then is `request.action` set.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from steersman.endpoints.discovery import ServedResource
@@ -81,8 +80,7 @@ class Method(Struct, frozen=True):
     verbs: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Route:
+class Route(Struct):
     """The methods of one template."""
 
     group: str

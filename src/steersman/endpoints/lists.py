@@ -8,10 +8,11 @@ bytes.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from steersman.api.meta.v1 import ListMeta, PartialObjectMetadata
 from steersman.endpoints.negotiation import JSON, META_GROUP, PROTOBUF, YAML, Representation

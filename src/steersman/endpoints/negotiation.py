@@ -16,6 +16,7 @@ from msgspec import Struct
 from steersman.machinery.errors.go_numbers import parse_float
 from steersman.machinery.errors.status import StatusError, not_acceptable, unsupported_media_type
 from steersman.machinery.go.strings import to_lower
+from steersman.work.patterns import late_pattern
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -28,13 +29,13 @@ _ENCODED: Final = frozenset(PRODUCED)
 _SPACE: Final = r"[ \t\n\v\f\r\x85\xa0]*+"
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _VALUE: Final = rf'(?:{_TOKEN}|"(?:[^"\\\r\n]|\\.)*+")'
-_MEDIA_TYPE: Final = re.compile(
+_MEDIA_TYPE: Final = late_pattern(
     rf"{_SPACE}({_TOKEN}/{_TOKEN}){_SPACE}((?:;{_SPACE}{_TOKEN}{_SPACE}={_SPACE}{_VALUE}{_SPACE})*+);?{_SPACE}",
     re.ASCII,
 )
 """Media types that mime.ParseMediaType accepts; its error texts are never shown."""
-_PARAMETER: Final = re.compile(rf";{_SPACE}({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
-_ESCAPED: Final = re.compile(r"\\(.)", re.ASCII)
+_PARAMETER: Final = late_pattern(rf";{_SPACE}({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
+_ESCAPED: Final = late_pattern(r"\\(.)", re.ASCII)
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 LONGEST_ACCEPT: Final = 2048

@@ -7,7 +7,6 @@ The attributes follow k8s.io/apiserver `endpoints/request.RequestInfoFactory`. T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -57,8 +56,7 @@ class Target(Struct, frozen=True):
 NO_TARGET: Final = Target()
 
 
-@dataclass(slots=True)
-class RequestInfo:
+class RequestInfo(Struct):
     """The authorization attributes of a request, with the template of its path and the template's parameters.
 
     `resource_request` is True if `action` is about a resource; for other requests `action` has only the verb.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from steersman.api.meta.v1 import ObjectMeta
@@ -24,10 +23,11 @@ from steersman.explain.finding import Suggestion
 from steersman.machinery.codec.serializer import encode_in_order, to_plain
 from steersman.machinery.codec.yaml import from_json
 from steersman.machinery.go.strings import to_lower
+from steersman.work.patterns import late_pattern
 
 _WITHOUT_NAME: Final = frozenset({"create", "list", "watch", "deletecollection"})
 """Verbs whose requests name no object in a way that a rule could be limited to."""
-_NOT_IN_NAMES: Final = re.compile("[^a-z0-9]+")
+_NOT_IN_NAMES: Final = late_pattern("[^a-z0-9]+")
 
 
 async def suggestions_for(policy: Policy, attributes: Attributes) -> tuple[Suggestion, ...]:

@@ -25,19 +25,20 @@ from steersman.explain.finding import (
 from steersman.explain.quotas import quota_findings
 from steersman.explain.warnings import age_of, uid_of
 from steersman.explain.world import World
+from steersman.work.patterns import late_pattern
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 _FAILED: Final = ("FailedCreate", "ReplicaSetCreateError", "FailedDaemonPod")
 _RECENT: Final = 3600.0
-_WEBHOOK: Final = re.compile(r'failed calling webhook "([^"]{1,253})"')
-_DENIED: Final = re.compile(r'admission webhook "([^"]{1,253})" denied the request')
-_POLICY: Final = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
-_POD_SECURITY: Final = re.compile(r'violates PodSecurity "([^"]{1,253})"')
-_ACCOUNT: Final = re.compile(
+_WEBHOOK: Final = late_pattern(r'failed calling webhook "([^"]{1,253})"')
+_DENIED: Final = late_pattern(r'admission webhook "([^"]{1,253})" denied the request')
+_POLICY: Final = late_pattern(r"ValidatingAdmissionPolicy '([^']{1,253})'")
+_POD_SECURITY: Final = late_pattern(r'violates PodSecurity "([^"]{1,253})"')
+_ACCOUNT: Final = late_pattern(
     r"error looking up service account ([^/\s]{1,253})/([^:\s]{1,253}): serviceaccount", re.ASCII
 )
-_PRIORITY_CLASS: Final = re.compile(r"no PriorityClass with name (\S{1,253}) was found", re.ASCII)
+_PRIORITY_CLASS: Final = late_pattern(r"no PriorityClass with name (\S{1,253}) was found", re.ASCII)
 
 
 def owned_by(owner: Object, objects: Iterable[O]) -> list[O]:

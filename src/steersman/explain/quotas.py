@@ -21,14 +21,15 @@ from steersman.machinery.built_in.quota.volume_claims import VolumeClaimMeasure
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import Quantity
+from steersman.work.patterns import late_pattern
 
 _MOST_MEASURED: Final = 16
 """Resources of a quota whose users are counted."""
-_REFUSED: Final = re.compile(
+_REFUSED: Final = late_pattern(
     r"exceeded quota: (?P<name>[^,]{1,253}), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)",
     re.ASCII,
 )
-_AMOUNT: Final = re.compile(r"([^,=\s]{1,300})=([^,=\s]{1,100})", re.ASCII)
+_AMOUNT: Final = late_pattern(r"([^,=\s]{1,300})=([^,=\s]{1,100})", re.ASCII)
 _MOST_USERS: Final = 3
 _NEARLY: Final = 0.9
 """Part of a quota from which it is reported as nearly used up."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 SMOOTHING: Final = 0.977
 """Weight of the smoothed demand from one period to the next: half of it is left after five minutes."""
@@ -18,8 +19,7 @@ queued requests; the seats that these need.
 """
 
 
-@dataclass(slots=True)
-class Period:
+class Period(Struct):
     """A level's demand for seats, occupied and queued, in one period: seconds, mean, standard deviation and maximum."""
 
     seconds: float = 0.0
@@ -28,8 +28,7 @@ class Period:
     highest: int = 0
 
 
-@dataclass(slots=True)
-class Demand:
+class Demand(Struct):
     """Statistics by which a level's seats are allocated (k8s.io/apiserver `seatDemandStats`)."""
 
     average: float = 0.0

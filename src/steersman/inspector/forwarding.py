@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -11,6 +10,7 @@ from steersman.client.transport import Fields, Response, Transport, Unreachable
 from steersman.inspector.guard import Refused
 from steersman.net import message
 from steersman.net.message import BodyTooLarge
+from steersman.work.patterns import late_pattern
 
 AGENT: Final = f"steersman-inspector/{steersman.__version__}"
 """User agent of all requests that the page causes."""
@@ -19,8 +19,8 @@ _MOST_BODY: Final = 8 << 20
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _TAKEN: Final = ("accept", "content-type")
 """Request headers that are passed on. Others (cookies, impersonation) are not the page's to send."""
-_PATH: Final = re.compile(r"/[!-~]*")
-_DOT_SEGMENTS: Final = re.compile(r"/(?:\.|%2[eE]){1,2}(?:/|\Z)")
+_PATH: Final = late_pattern(r"/[!-~]*")
+_DOT_SEGMENTS: Final = late_pattern(r"/(?:\.|%2[eE]){1,2}(?:/|\Z)")
 _GIVEN: Final = ("warning", "retry-after", "audit-id", "steersman-worker")
 """Response headers that are passed back."""
 _SAFE_TYPES: Final = ("application/json", "application/yaml", "text/plain")

@@ -9,7 +9,6 @@ any other. The resourceVersion is spliced in before the uid, which comes last in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from steersman.machinery.codec.serializer import decode_json, decode_plain, deco
 from steersman.machinery.codec.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media, decode_object
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import DEDUCED, Schema, differing_dicts, differing_metadata, plain_metadata
+from steersman.work.patterns import late_pattern
 
 _TYPE_META: Final = ("apiVersion", "kind", "metadata")
 _UID: Final = b'"uid":"'
@@ -66,7 +66,7 @@ class _Metadata(msgspec.Struct):
 _RAW: Final = msgspec.json.Decoder(_Raw)
 _API_VERSION_DECODER: Final = msgspec.json.Decoder(_ApiVersion)
 _API_VERSION: Final = b'"apiVersion":"'
-_VERSION_AT_END: Final = re.compile(rb'"resourceVersion":"[^"]*",\Z')
+_VERSION_AT_END: Final = late_pattern(rb'"resourceVersion":"[^"]*",\Z')
 
 
 class OpenKind(Kind[OpenObject]):

@@ -233,9 +233,8 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
 
 
 def _written_beside(path: Path, data: bytes, mode: int) -> str:
-    import tempfile  # slow to load, and a start that changes no file does without
-
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = str(path.with_name(f".{path.name}.{os.urandom(4).hex()}"))  # `tempfile` is slow to load
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)

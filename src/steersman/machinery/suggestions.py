@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
-_UNKNOWN: Final = re.compile("Object contains unknown field `([^`]*)`")
-_NONE_OF: Final = re.compile("Invalid enum value '?([^']*)'?")
-_STEP: Final = re.compile(r"\[[^\]]*\]|\.")
+from steersman.work.patterns import late_pattern
+
+_UNKNOWN: Final = late_pattern("Object contains unknown field `([^`]*)`")
+_NONE_OF: Final = late_pattern("Invalid enum value '?([^']*)'?")
+_STEP: Final = late_pattern(r"\[[^\]]*\]|\.")
 _LONGEST: Final = 100
 """Characters of the longest name that is compared with others: comparing takes the square of the length."""
 

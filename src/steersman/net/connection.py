@@ -6,11 +6,12 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from time import monotonic
 from typing import Any, ClassVar, Final, Protocol, cast
+
+from msgspec import Struct, field
 
 from steersman.net import eager
 from steersman.net.fields import FieldCache
@@ -42,8 +43,7 @@ LONGEST_AT_THE_END: Final = 5.0
 """Seconds allowed for the rest of a head during shutdown, as in Go."""
 
 
-@dataclass(slots=True)
-class Counters:
+class Counters(Struct):
     """Counters since the start of the server; `open` is by protocol ("http/1.1", "h2")."""
 
     accepted: int = 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import Final
 
 from steersman.work.bounded_cache import BoundedCache
+from steersman.work.patterns import late_pattern
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -15,8 +15,8 @@ _VALUES_PER_NAME: Final = 64
 _MAX_FIELDS: Final = 4096
 _LONGEST_KEPT: Final = 512
 
-_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
-_FORBIDDEN_IN_VALUE: Final = re.compile(r"[\x00\r\n]")
+_NAME: Final = late_pattern(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_FORBIDDEN_IN_VALUE: Final = late_pattern(r"[\x00\r\n]")
 
 
 class FieldCache:

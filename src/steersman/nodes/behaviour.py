@@ -25,6 +25,7 @@ from steersman.nodes.rehearsal import MOST_FILES, Outcome, Setting, Unknown, out
 from steersman.nodes.shell.effects import TERMINATED
 from steersman.nodes.variables import ArgumentsTooLong
 from steersman.nodes.volume_files import folders_with_contents
+from steersman.work.patterns import late_pattern
 
 PREFIX: Final = "simulation.steersman.dev/"
 """Prefix of annotations: `run-for` (a duration, or `forever`), `exit-code`, `ready-after`, `stop-after`, `start-delay`,
@@ -32,7 +33,7 @@ PREFIX: Final = "simulation.steersman.dev/"
 suffix `.NAME` makes an annotation apply to one container."""
 
 _ENDS_AFTER: Final = 0.0
-_PAUSE: Final = re.compile(r"(^|/)pause([:@]|$)")
+_PAUSE: Final = late_pattern(r"(^|/)pause([:@]|$)")
 """Pattern of images whose containers do nothing but stay."""
 _NOT_ALWAYS: Final = frozenset({"Never", "OnFailure"})
 _KILLED: Final = 137

@@ -37,12 +37,13 @@ from steersman.nodes.shell.effects import NoSpace, World, bytes_of_file
 from steersman.nodes.variables import ArgumentsTooLong, expanded
 from steersman.nodes.volume_places import SERVER, of_persistent, of_pod, place_of
 from steersman.nodes.volume_store import VolumeFiles, VolumeKey, VolumeStore
+from steersman.work.patterns import late_pattern
 
-_CHANGES_FILES: Final = re.compile(
+_CHANGES_FILES: Final = late_pattern(
     r">|\b(touch|rm|tar|tee|dd|mkdir|rmdir|cp|ln|mv|sed|truncate|new_file\w*)\b", re.ASCII
 )
 """Pattern of commands that change files; others need not be followed."""
-_WAITS: Final = re.compile(r"\b(while|until|tail)\b", re.ASCII)
+_WAITS: Final = late_pattern(r"\b(while|until|tail)\b", re.ASCII)
 """Pattern of commands that may wait for files."""
 _MOST_FOUND: Final = 64 << 10
 """Bytes of files in the snapshot of one container."""

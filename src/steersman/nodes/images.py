@@ -6,7 +6,6 @@ only, as in a kubelet.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -16,15 +15,16 @@ from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import lower
 from steersman.nodes.container_status import MOST_IMAGE, digest, image_name
 from steersman.work.backoff import Backoff
+from steersman.work.patterns import late_pattern
 
 BACKOFF: Final = Backoff(10.0, 300.0)
 """Seconds between two attempts to pull an image."""
 _SHOWN: Final = 1.0
 """Seconds that a failed pull is shown as failed, before its back-off is shown."""
-_IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
+_IDENTIFIER: Final = late_pattern("[a-f0-9]{64}")
 _HOST: Final = r"(?:\[[a-fA-F0-9:]+\]|[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?)(?::[0-9]+)?"
 _PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_NAME: Final = re.compile(
+_NAME: Final = late_pattern(
     rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][-A-Za-z0-9_.]{{0,127}})?"
     r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
 )

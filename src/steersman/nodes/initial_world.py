@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -45,11 +44,12 @@ from steersman.nodes.shell.effects import Identity, World
 from steersman.nodes.variables import ArgumentBudget, ArgumentsTooLong, Variables, expanded
 from steersman.nodes.volume_files import file_systems, modes
 from steersman.work.offloading import offload_if
+from steersman.work.patterns import late_pattern
 from steersman.work.yielding import time_sliced
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
-_AGNHOST: Final = re.compile(r"(^|/)agnhost(-2)?([:@]|$)")
+_KEYED: Final = late_pattern(r"metadata\.(labels|annotations)\['(.*)'\]")
+_AGNHOST: Final = late_pattern(r"(^|/)agnhost(-2)?([:@]|$)")
 _MOST_SERVICES: Final = 500
 _FEW_CHARACTERS: Final = 16 << 10
 """Characters in which references to variables are expanded on the event loop."""

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from steersman.work.patterns import late_pattern
+
 MOST_ARGUMENT: Final = 128 << 10
 """Bytes of one argument or variable of a process in Linux (MAX_ARG_STRLEN)."""
 MOST_ARGUMENTS: Final = 2 << 20
 """Bytes of all arguments and variables together (ARG_MAX, with the usual stack)."""
 _POINTER: Final = 8
-_REFERENCE: Final = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
+_REFERENCE: Final = late_pattern(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)", re.ASCII)
 
 
 class ArgumentsTooLong(Exception):

@@ -6,7 +6,6 @@ configurations and APIServices.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,8 +22,9 @@ from steersman.client.resources import (
 from steersman.machinery.built_in.pod_resources import AnyContainer
 from steersman.nodes.container_status import MOST_IMAGE
 from steersman.nodes.initial_world import unexpanded_command_of
+from steersman.work.patterns import late_pattern
 
-_IMAGE: Final = re.compile(r"(^|/)kube-webhook-certgen([:@]|$)")
+_IMAGE: Final = late_pattern(r"(^|/)kube-webhook-certgen([:@]|$)")
 _COMMANDS: Final = frozenset({"create", "patch"})
 _BOOLEAN_FLAGS: Final = frozenset({"patch-mutating", "patch-validating"})
 _POLICIES: Final = frozenset({"", "Ignore", "Fail"})

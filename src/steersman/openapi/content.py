@@ -13,6 +13,7 @@ from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import SPACE, lower
 from steersman.net.message import Response
+from steersman.work.patterns import late_pattern
 
 
 def serve_content(
@@ -86,7 +87,7 @@ def _matches(header: str, etag: str) -> bool:
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK: Final = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})(?:[.,][0-9]{1,9})?"
 _DATES: Final = tuple(
-    re.compile(form, re.ASCII)
+    late_pattern(form, re.ASCII)
     for form in (
         rf"[A-Za-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[A-Za-z]{{3}}) (?P<year>[0-9]{{4}}) {_CLOCK} GMT",
         rf"[A-Za-z]{{6,9}}, (?P<day>[0-9]{{2}})-(?P<month>[A-Za-z]{{3}})-(?P<year>[0-9]{{2}}) {_CLOCK} [A-Z]{{3,4}}",

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import Final
 
+from steersman.work.patterns import late_pattern
+
 FOLDER: Final = Path(__file__).parent / "data" / "descriptions"
-_VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
+_VERSION: Final = late_pattern(r"v\d+((alpha|beta)\d+)?", re.ASCII)
 
 
 def module_of(schema: str) -> tuple[str, str]:

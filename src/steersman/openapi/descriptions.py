@@ -15,9 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from steersman.openapi.description_files import FOLDER, module_of
+from steersman.work.patterns import late_pattern
 
 _VALUES: Final = "Possible enum values:"
-_MODULE: Final = re.compile(r"[a-z0-9_]+", re.ASCII)
+_MODULE: Final = late_pattern(r"[a-z0-9_]+", re.ASCII)
 
 _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from steersman.api.core.v1 import Node
 from steersman.machinery.errors.status import plain_internal
@@ -28,8 +29,7 @@ ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", 
 KUBELET_PORT: Final = 10250
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubeletConnection:
+class KubeletConnection(Struct, frozen=True, kw_only=True):
     """Settings of connections to kubelets. The files are PEM and are read again when they change.
 
     Without a certificate authority the certificates of kubelets are not verified.
@@ -46,8 +46,8 @@ class KubeletConnection:
     """Resolves kubelets that are in this process and not on the network."""
     leave: Dial | None = None
     """Dials connections to all other kubelets; None for a direct connection."""
-    _contexts: dict[tuple[bool, Protocols], FollowedFiles[ssl.SSLContext]] = field(default_factory=dict, repr=False)
-    _transports: dict[bool, Transport] = field(default_factory=dict, repr=False)
+    _contexts: dict[tuple[bool, Protocols], FollowedFiles[ssl.SSLContext]] = field(default_factory=dict)
+    _transports: dict[bool, Transport] = field(default_factory=dict)
 
     def host(self, node: Node) -> str:
         """Return the host at which the node's kubelet is reached. Raises StatusError 500 if the node has no address."""

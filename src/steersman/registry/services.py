@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct, field
 
 from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
-from steersman.faults.fault_set import FaultSet
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.net.client.egress import USUAL, Egress
 from steersman.net.client.own_server import ThisServer
@@ -18,14 +18,16 @@ from steersman.registry.kubelet import KubeletConnection, ProxyConnection
 from steersman.rest.objects import Objects
 from steersman.storage.interface import Storage
 
+if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
+
 T = TypeVar("T")
 
 EXTENDED_SECONDS: Final = 365 * 24 * 3600
 """Lifetime of extended tokens of pods, in seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Struct, frozen=True, kw_only=True):
     """Services that resources use; see the fields. `objects` raises KeyError for a resource that is not served."""
 
     objects: Callable[[str, str], Objects]

@@ -8,11 +8,10 @@ version without the opening brace, kind and apiVersion: `"metadata":{...},...}`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.errors.status import StatusError
@@ -40,8 +39,7 @@ class Encoded(Struct):
 EXACT: Final = "Exact"
 
 
-@dataclass(slots=True)
-class ListOptions:
+class ListOptions(Struct):
     """Options of a list or watch request. `resource_version` is as sent: "", "0" or a decimal number."""
 
     label_selector: labels.Selector = field(default_factory=labels.Selector)
@@ -55,8 +53,7 @@ class ListOptions:
     timeout_seconds: int | None = None
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """A list: its items, their revision, and the data for requesting the next page.
 
     `any_large` is False if none of the items is large (machinery.large_work.sizes), so that it need not be checked.
@@ -161,8 +158,7 @@ class Watcher(ResourceStorage, Protocol):
         ...
 
 
-@dataclass(slots=True)
-class WatchStart:
+class WatchStart(Struct):
     """The start of a watch: the initial objects (None if none are to be sent), and the revision from which it goes on."""
 
     initial: Sequence[Item] | None

@@ -12,7 +12,6 @@ The store validates `metadata`; a strategy validates the rest.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
@@ -24,6 +23,7 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.leaves import validate_immutable
 from steersman.rest.context import Context
 from steersman.rest.needs import S
+from steersman.work.patterns import late_pattern
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ NameValidator = Callable[[str, bool], list[str]]
 _STATUS: Final = "status"
 _RARE: Final = ("validates_metadata_last", "warnings_on_create", "warnings_on_update", "canonicalize", "check_stored")
 """Hooks that few kinds override."""
-_UPPER: Final = re.compile("[A-Z]")
+_UPPER: Final = late_pattern("[A-Z]")
 
 
 def _accept_any_name(name: str, prefix: bool) -> list[str]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 from steersman.machinery.validation.ip import parse_cidr_sloppy, parse_ip_sloppy
+from steersman.work.patterns import late_pattern
 
 _LONGEST: Final = 64
 """The longest text that is examined; no address is longer."""
-_IP_CHARACTERS: Final = re.compile(r"[0-9a-fA-F:.]+")
+_IP_CHARACTERS: Final = late_pattern(r"[0-9a-fA-F:.]+")
 _MAC_GROUPS: Final = (
-    re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})+"),
-    re.compile(r"[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2})+"),
-    re.compile(r"[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4})+"),
-    re.compile(r"[0-9A-Fa-f]+"),
+    late_pattern(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})+"),
+    late_pattern(r"[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2})+"),
+    late_pattern(r"[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4})+"),
+    late_pattern(r"[0-9A-Fa-f]+"),
 )
 _MAC_DIGITS: Final = frozenset({12, 16, 40})
 

@@ -5,14 +5,14 @@ Follows k8s.io/apiextensions-apiserver `schema/cel` (ValidFieldPath).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from steersman.machinery.errors.field import Path
+from steersman.work.patterns import late_pattern
 
-_TOKEN: Final = re.compile(r"'(?:(?s:.)*?)(?<!\\)'|'(?s:.)*|[.\[\]]|[^.\[\]]+")
-_ESCAPE: Final = re.compile(r"\\(.)")
+_TOKEN: Final = late_pattern(r"'(?:(?s:.)*?)(?<!\\)'|'(?s:.)*|[.\[\]]|[^.\[\]]+")
+_ESCAPE: Final = late_pattern(r"\\(.)")
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 
 

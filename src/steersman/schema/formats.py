@@ -15,31 +15,32 @@ from unicodedata import category
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.work.patterns import late_pattern
 
 from .addresses import is_cidr, is_ipv4, is_ipv6, is_mac
 
 Format = Callable[[str], bool]
 
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
-DURATION_PART: Final = re.compile("(?<![0-9])([0-9]++)[ \t\n\f\r]*+([A-Za-zµ]+)")
+_DATE: Final = late_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME: Final = late_pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
+DURATION_PART: Final = late_pattern("(?<![0-9])([0-9]++)[ \t\n\f\r]*+([A-Za-zµ]+)")
 """A number with its unit. The lookbehind starts a number at its first digit only, so each digit is scanned once."""
 _INT64: Final = 1 << 63
 _UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
 _UNIT_PREFIXES: Final = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 _SHORT_NAME: Final = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _COLOR_PART: Final = "[ \t\n\f\r]*(?:0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])[ \t\n\f\r]*"
-_CARD: Final = re.compile(
+_CARD: Final = late_pattern(
     "4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9]{2})[0-9]{12}|3[47][0-9]{13}"
     "|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}"
 )
-_NOT_DIGITS: Final = re.compile("[^0-9]+")
-_SPACE_AND_MINUS: Final = re.compile("[ \t\n\f\r-]+")
-_ISBN10: Final = re.compile("[0-9]{9}[0-9X]")
-_ISBN13: Final = re.compile("[0-9]{13}")
+_NOT_DIGITS: Final = late_pattern("[^0-9]+")
+_SPACE_AND_MINUS: Final = late_pattern("[ \t\n\f\r-]+")
+_ISBN10: Final = late_pattern("[0-9]{9}[0-9X]")
+_ISBN13: Final = late_pattern("[0-9]{13}")
 _DIGITS: Final = frozenset("0123456789")
-_ASCII_LABEL: Final = re.compile("[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
-_ASCII_LETTERS: Final = re.compile("[a-zA-Z]{2,}")
+_ASCII_LABEL: Final = late_pattern("[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
+_ASCII_LETTERS: Final = late_pattern("[a-zA-Z]{2,}")
 
 
 def normalized(name: str) -> str:
@@ -133,7 +134,7 @@ def is_base64(text: str) -> bool:
     return bool(text) and len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
 
 
-_BASE64: Final = re.compile("[A-Za-z0-9+/]*={0,2}")
+_BASE64: Final = late_pattern("[A-Za-z0-9+/]*={0,2}")
 
 
 def is_isbn10(text: str) -> bool:
@@ -166,7 +167,7 @@ def is_social_security_number(text: str) -> bool:
     return _SSN.fullmatch(text) is not None
 
 
-_SSN: Final = re.compile("[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}")
+_SSN: Final = late_pattern("[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}")
 
 
 def is_short_name(text: str) -> bool:
@@ -179,8 +180,8 @@ def is_long_name(text: str) -> bool:
     return len(text) <= 253 and _LONG.fullmatch(text) is not None
 
 
-_SHORT: Final = re.compile(_SHORT_NAME)
-_LONG: Final = re.compile(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*")
+_SHORT: Final = late_pattern(_SHORT_NAME)
+_LONG: Final = late_pattern(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*")
 
 
 def _is_mail_address(text: str) -> bool:

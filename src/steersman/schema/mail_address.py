@@ -7,15 +7,16 @@ import re
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
+from steersman.work.patterns import late_pattern
 
 from .addresses import is_ip
 
-_SPACE: Final = re.compile(r"[ \t]*")
-_ATOM: Final = re.compile(r"[!#-'*+\-./0-9=?A-Z^-~\x80-\U0010ffff]+")
-_QUOTED: Final = re.compile(r'"((?:[ \t!#-\[\]-~\x80-\U0010ffff]|\\[ \t!-~\x80-\U0010ffff])*+)"')
-_DOMAIN_TEXT: Final = re.compile(r"\[([!-Z^-~\x80-\U0010ffff]*)\]")
+_SPACE: Final = late_pattern(r"[ \t]*")
+_ATOM: Final = late_pattern(r"[!#-'*+\-./0-9=?A-Z^-~\x80-\U0010ffff]+")
+_QUOTED: Final = late_pattern(r'"((?:[ \t!#-\[\]-~\x80-\U0010ffff]|\\[ \t!-~\x80-\U0010ffff])*+)"')
+_DOMAIN_TEXT: Final = late_pattern(r"\[([!-Z^-~\x80-\U0010ffff]*)\]")
 _CHARSETS: Final = frozenset({"utf-8", "iso-8859-1", "us-ascii"})
-_Q_TEXT: Final = re.compile(r"(?:=[0-9A-Fa-f]{2}|[!-<>-~\n\r\t ])*+")
+_Q_TEXT: Final = late_pattern(r"(?:=[0-9A-Fa-f]{2}|[!-<>-~\n\r\t ])*+")
 
 
 class _Malformed(ValueError):
@@ -177,8 +178,8 @@ class _Parser:
         self.at = match.end()
 
 
-_ESCAPED: Final = re.compile(r"\\((?s:.))")
-_COMMENT_PART: Final = re.compile(r"\\(?s:.)|[()]")
+_ESCAPED: Final = late_pattern(r"\\((?s:.))")
+_COMMENT_PART: Final = late_pattern(r"\\(?s:.)|[()]")
 
 
 def _has_unknown_charset(word: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
@@ -35,8 +35,7 @@ def new_executor() -> Executor:
     return ThreadPoolExecutor(2, thread_name_prefix="steersman")
 
 
-@dataclass(slots=True, kw_only=True)
-class Config:
+class Config(Struct, kw_only=True):
     """Configuration of a server; times are in seconds. Fields that are None are filled by `complete()`.
 
     `external_host` is the name or address by which others reach the server, by default `bind_address`. If `fairness` is
@@ -81,7 +80,7 @@ class Config:
 
     def complete(self) -> CompletedConfig:
         """Return the completed configuration."""
-        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = asdict(self)
         values["external_host"] = self.external_host or self.bind_address
         values["mapper"] = self.mapper or RESTMapper()
         values["registry"] = registry = self.registry or Registry()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -21,6 +20,7 @@ from steersman.net.message import BodyAborted, BodyTooLarge, Response
 from steersman.server.server import Server
 from steersman.server.slow_requests import SlowRequests
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
+from steersman.work.patterns import late_pattern
 
 _WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
@@ -31,7 +31,7 @@ _PAGE_VERSIONS = frozenset({"v1alpha1", _NEWEST})
 _PATHS = frozenset({"/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"})
 """Paths that /statusz lists if they are served."""
 _PLAIN = ("content-type", "text/plain")
-_NO_TEXT = re.compile(r"\\udc([89a-f][0-9a-f])")
+_NO_TEXT = late_pattern(r"\\udc([89a-f][0-9a-f])")
 _LONGEST = 3 << 20
 """Limit of a body in bytes, equal to that of objects."""
 _FLAGS_PAGE = (

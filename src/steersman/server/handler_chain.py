@@ -6,14 +6,13 @@ around them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from steersman.endpoints.filters.audit import with_audit
 from steersman.endpoints.filters.authentication import with_authentication
 from steersman.endpoints.filters.authorization import with_authorization
 from steersman.endpoints.filters.consistency import ConsistencyWait, with_consistency_wait
 from steersman.endpoints.filters.cors import with_cors
-from steersman.endpoints.filters.faults import with_faults
 from steersman.endpoints.filters.goaway import with_probabilistic_goaway
 from steersman.endpoints.filters.hsts import with_hsts
 from steersman.endpoints.filters.http_logging import with_http_logging
@@ -30,6 +29,9 @@ from steersman.endpoints.request import Filter
 from steersman.server.config import CompletedConfig
 from steersman.server.lifecycle import Lifecycle
 from steersman.tracing.trace import StepKind
+
+if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
 
 
 class Layer(NamedTuple):
@@ -61,7 +63,7 @@ def layers(
         ("priorityandfairness" if config.fairness is not None else "maxinflight", _with_seats(config)),
         ("authorization", with_authorization(config.authorizer, metrics, arrival)),
         ("origin", with_origin if config.records_origins else None),
-        ("faults", with_faults(config.faults) if config.faults is not None else None),
+        ("faults", _with_faults(config.faults) if config.faults is not None else None),
     )
     return tuple(Layer(name, each) for name, each in given if each is not None)
 
@@ -98,6 +100,13 @@ def traced(stack: tuple[Layer, ...]) -> tuple[tuple[Filter, ...], tuple[tuple[St
             kinds.append((kind_of_filter("audit"),))
             filters.append(enter_with_user)
     return (*filters, enter), tuple(kinds)
+
+
+def _with_faults(faults: FaultSet) -> Filter:
+    """Return the filter of faults, whose code most servers never need."""
+    from steersman.endpoints.filters.faults import with_faults
+
+    return with_faults(faults)
 
 
 def _with_seats(config: CompletedConfig) -> Filter:

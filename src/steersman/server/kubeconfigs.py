@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Context:
+
+class Context(Struct, frozen=True):
     """A user of a server: its URL and authority, and the user's name and credentials by the names of a kubeconfig."""
 
     url: str

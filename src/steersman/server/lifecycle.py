@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class Lifecycle:
+class Lifecycle(Struct):
     """The phase of a server.
 
     `serving` is True once every path is installed, `shutting_down` from the first signal on (readyz fails), and

@@ -8,25 +8,24 @@ from __future__ import annotations
 import asyncio
 import gc
 import marshal
-import re
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, not_found_text, text_response
 from steersman.net.message import Response
 from steersman.server.server import Server
+from steersman.work.patterns import late_pattern
 
 if TYPE_CHECKING:  # spares most servers the import: they have no watchdog
     from steersman.server.loop_watchdog import Hold
 
 _LONGEST = 120
-_SECONDS = re.compile("[0-9]{1,6}")
+_SECONDS = late_pattern("[0-9]{1,6}")
 _TYPES_SHOWN = 50
 _PAGES = {
     "profile": "CPU profile (?seconds=N, 30 unless given), for Python's pstats",
@@ -57,6 +56,8 @@ async def _block(holds: Callable[[], Sequence[Hold]], request: Request) -> Respo
 
 
 async def _index(request: Request) -> Response:
+    from html import escape  # slow to load
+
     rows = "".join(
         f'<li><a href="{escape(name)}">{escape(name)}</a>: {escape(text)}</li>' for name, text in _PAGES.items()
     )

@@ -10,11 +10,12 @@ from typing import Final
 from msgspec import Struct
 
 from steersman.machinery.values.durations import DurationError, format_duration, parse_duration
+from steersman.work.patterns import late_pattern
 
 ROW_OVERHEAD: Final = 200
 """Bytes that a row takes in the file beside its value: its key, twice, numbers, and the record of its origin."""
 _UNITS: Final = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
-_SIZE: Final = re.compile(r"([0-9]{1,9})(KiB|MiB|GiB|TiB)", re.ASCII)
+_SIZE: Final = late_pattern(r"([0-9]{1,9})(KiB|MiB|GiB|TiB)", re.ASCII)
 _LONGEST: Final = 100
 _PARTS: Final = 64
 """Spans of the whole history: the part of its bounds by which history may be shorter than allowed."""

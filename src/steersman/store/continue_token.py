@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from typing import Final
 
 import msgspec
@@ -13,6 +12,7 @@ from steersman.machinery.codec.go_types import GoMember, GoType
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError, bad_request, expired
+from steersman.work.patterns import late_pattern
 
 _VERSION: Final = "meta.k8s.io/v1"
 _LONGEST: Final = 8192
@@ -29,7 +29,7 @@ _MEMBERS: Final = {"v": GoType("string", "string"), "rv": GoType("int64", "int64
 _TOKEN: Final = GoType(
     "struct", "storage.continueToken", members={name: GoMember(type_, ()) for name, type_ in _MEMBERS.items()}
 )
-_BASE64: Final = re.compile(r"[A-Za-z0-9_\r\n-]*")
+_BASE64: Final = late_pattern(r"[A-Za-z0-9_\r\n-]*")
 
 
 def encode(key: str, prefix: str, revision: int) -> str:

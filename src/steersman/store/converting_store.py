@@ -8,7 +8,6 @@ cache's entry; a read of a single object converts again, like upstream.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -121,7 +120,7 @@ class ConvertingStore(Store[OpenObject]):
 
     async def _listed(self, ctx: Context, options: ListOptions) -> Listing:
         listing = await super().list(ctx, options)
-        return dataclasses.replace(listing, items=await self.converted(self._kind_of(ctx), listing.items))
+        return replace(listing, items=await self.converted(self._kind_of(ctx), listing.items))
 
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
@@ -165,7 +164,7 @@ class ConvertingStore(Store[OpenObject]):
         converting = ConvertingSink(self, kind, accept, sink)
         name = options.field_selector.requires_exact_match("metadata.name")
         by_name = fields.one_term_equal_selector("metadata.name", name) if name else fields.Selector()
-        everything = dataclasses.replace(options, label_selector=labels.Selector(), field_selector=by_name)
+        everything = replace(options, label_selector=labels.Selector(), field_selector=by_name)
         start = converting.begun(await watch(self, ctx, everything, converting, None))
         if start.initial is not None:
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from steersman.kinds.labels import labels_of
@@ -29,9 +30,7 @@ class Selection:
         self._literal = resource.literal_fields | {"metadata.name", "metadata.namespace"}
         self.value_of = self._value_reader(resource) if self._indexed else None
         """A function that returns the value of an entry's indexed field."""
-        self._read = (
-            resource.kind.partial_decoder((*_OF_EVERY_KIND, *resource.selectable_fields)) if self._fields else None
-        )
+        self._decoder = partial(resource.kind.partial_decoder, (*_OF_EVERY_KIND, *resource.selectable_fields))
 
     def accept(self, options: ListOptions, *, keeps: bool = True) -> Accept | None:
         """Return a predicate on entries for these options; None if they select everything.
@@ -83,13 +82,13 @@ class Selection:
     def _value_reader(resource: Resource[Any]) -> Callable[[Entry], str]:
         name = resource.indexed_field
         value = resource.selectable_fields[name]
-        read = resource.kind.partial_decoder((name,))
+        decoder = partial(resource.kind.partial_decoder, (name,))
 
         def value_of(entry: Entry) -> str:
             known = entry.selectable
             if known is not None and known.fields is not None:
                 return known.fields[name]
-            return value(read(entry.body))
+            return value(decoder()(entry.body))
 
         return value_of
 
@@ -120,8 +119,8 @@ class Selection:
 
     def _read_fields(self, entry: Entry) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Return labels and fields of an entry."""
-        if self._read is not None:
-            obj: Any = self._read(entry.body)
+        if self._fields:
+            obj: Any = self._decoder()(entry.body)
             meta = obj.metadata
             values = {name: read(obj) for name, read in self._fields}
             found, name, namespace = meta.labels, meta.name, meta.namespace

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
 from functools import cached_property, partial
 from time import monotonic
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.audit.latencies import STORAGE

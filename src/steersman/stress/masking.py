@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_RANDOM: Final = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\Z")
+from steersman.work.patterns import late_pattern
+
+_RANDOM: Final = late_pattern(r"-[bcdfghjklmnpqrstvwxz2456789]{5,10}\Z")
 """Suffix in the alphabet of generated names and of hashes of pod templates."""
-_NUMBERED: Final = re.compile(r"-(?=[a-z]{0,40}[0-9])[a-z0-9]{6,40}\Z")
+_NUMBERED: Final = late_pattern(r"-(?=[a-z]{0,40}[0-9])[a-z0-9]{6,40}\Z")
 """Suffix with a digit, as of a hash, a time or a random number."""
-_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_HASH: Final = re.compile(r"[0-9a-f]{16,128}")
+_UID: Final = late_pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HASH: Final = late_pattern(r"[0-9a-f]{16,128}")
 """Hash of something random, as in names of volume attachments."""
-_TIME: Final = re.compile(
+_TIME: Final = late_pattern(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9./-]{0,252}\Z")
+_NAME: Final = late_pattern(r"[a-z0-9][a-z0-9./-]{0,252}\Z")
 _RANDOM_LENGTH: Final = 5
 _MOST_PREFIXES: Final = 1_000
 _LONGEST: Final = 64 << 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +16,12 @@ from steersman.machinery.go.printable import unprintable
 from steersman.net.ascii import lower
 from steersman.stress.campaign import Result, Tried, Verdict
 from steersman.stress.point import Kind
+from steersman.work.patterns import late_pattern
 
 _MOST_SHOWN: Final = 10
 _LONGEST: Final = 200
 """Characters of a failure in the first line of a plan."""
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
+_NOT_IN_NAMES: Final = late_pattern(r"[^a-z0-9]+")
 
 
 def text_lines(result: Result, files: dict[int, Path]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from steersman.storage.interface import KeyValue
 from steersman.stress.masking import Masker
 from steersman.stress.touch import TOUCHED
+from steersman.work.patterns import late_pattern
 
 Values = Mapping[str, KeyValue]
 """Stored values by key."""
@@ -65,7 +65,7 @@ _DROPPED: Final = frozenset(
 )
 """Members of the metadata that say nothing about what an operator wanted."""
 _KEYS_OF_ITEMS: Final = ("type", "name", "key", "uid", "ip", "containerPort")
-_OWN_UID: Final = re.compile(rb'"uid":"([^"]{1,64})"')
+_OWN_UID: Final = late_pattern(rb'"uid":"([^"]{1,64})"')
 _LONGEST_SHOWN: Final = 200
 MOST_DIFFERENCES: Final = 200
 """Differences of two states that are reported."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import selectors
 import signal
 import ssl
@@ -16,12 +15,13 @@ from pathlib import Path
 from typing import Final, Self
 
 from steersman.testing.blocking_client import BlockingClient
+from steersman.work.patterns import late_pattern
 
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 30.0
 WITHOUT_ACCOUNTS: Final = "--disable-admission-plugins=ServiceAccount"
 """Flag that lets pods be created although no controller creates service accounts; test environments use it."""
-_READY: Final = re.compile(r"ready url=(\S+) kubeconfig=(\S+) ca=(\S+)")
+_READY: Final = late_pattern(r"ready url=(\S+) kubeconfig=(\S+) ca=(\S+)")
 
 
 class ServerNotReady(Exception):

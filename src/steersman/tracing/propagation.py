@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from steersman.work.patterns import late_pattern
+
 TRACEPARENT: Final = "traceparent"
 _LONGEST: Final = 8192
 """Most characters of a `tracestate` or `baggage` that is passed on."""
-_PARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII | re.DOTALL)
+_PARENT: Final = late_pattern(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII | re.DOTALL)
 _SAMPLED: Final = 1
 
 

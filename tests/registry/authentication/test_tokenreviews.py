@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.authentication.v1 import SelfSubjectReview, TokenReview, TokenReviewSpec
 from steersman.authentication.interface import AuthenticationError, TokenIdentity

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.authentication.v1 import TokenRequest
 from steersman.machinery.codec.serializer import from_plain

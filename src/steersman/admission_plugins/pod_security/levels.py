@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
+from steersman.work.patterns import late_pattern
 
 PRIVILEGED: Final = "privileged"
 BASELINE: Final = "baseline"
@@ -25,7 +26,7 @@ LATEST: Final = 1 << 30
 """Minor version that represents `latest`."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
-_VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,18})", re.ASCII)
+_VERSION: Final = late_pattern(r"v1\.(0|[1-9][0-9]{0,18})", re.ASCII)
 _LABELS: Final = Path("metadata", "labels")
 
 

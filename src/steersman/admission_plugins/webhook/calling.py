@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from time import perf_counter
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from steersman.admission.interface import Attributes
 from steersman.admission_plugins.matching.rules import MatchedResource
@@ -21,9 +21,6 @@ from steersman.admission_plugins.webhook.review import (
 )
 from steersman.audit.latencies import MUTATING, VALIDATING
 from steersman.audit.trail import timed
-from steersman.faults.fault import Call
-from steersman.faults.fault_set import ANNOTATION, RESOURCE, FaultSet
-from steersman.faults.faulty_sender import FaultySender
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
@@ -43,6 +40,9 @@ from steersman.webhooks.client import Through, WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
 from steersman.webhooks.reviews import is_large_review
 from steersman.work.offloading import offload, offload_if
+
+if TYPE_CHECKING:
+    from steersman.faults.fault_set import FaultSet
 
 _MUTATING_CALL: Final = StepKind("Call mutating webhook", COMPONENT)
 _VALIDATING_CALL: Final = StepKind("Call validating webhook", COMPONENT)
@@ -138,8 +138,14 @@ class Caller:
 
     def _through(self, hook: Hook, attributes: Attributes) -> Through | None:
         """Return the sender of a call that a fault hits, None for the usual one."""
+        if self._faults is None:
+            return None
+        from steersman.faults.fault import Call
+        from steersman.faults.fault_set import ANNOTATION, RESOURCE
+        from steersman.faults.faulty_sender import FaultySender
+
         action = attributes.action
-        if self._faults is None or (action.group, action.resource) == RESOURCE:
+        if (action.group, action.resource) == RESOURCE:
             return None
         names = (f"{hook.configuration}/{hook.name}", hook.name, hook.configuration)
         fault = self._faults.choose_for_call(Call("webhooks", names))

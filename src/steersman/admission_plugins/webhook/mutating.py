@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
@@ -220,8 +219,7 @@ class _Annotations(Struct, frozen=True):
         attributes.annotate(f"failed-open.mutation.webhook.admission.k8s.io/{self.which}", self.hook.name)
 
 
-@dataclass(frozen=True)
-class _PatchResult:
+class _PatchResult(Struct, frozen=True):
     """Result of a patch."""
 
     obj: Any

@@ -21,9 +21,10 @@ from msgspec import Struct
 
 from steersman.machinery.private_files import make_folders
 from steersman.machinery.values.times import unix_now
+from steersman.work.patterns import late_pattern
 
 MEGABYTE: Final = 1 << 20
-_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}", re.ASCII)
+_STAMP: Final = late_pattern(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}", re.ASCII)
 _LAYOUT: Final = "%Y-%m-%dT%H-%M-%S.%f"
 _COMPRESSED: Final = ".gz"
 _PERMISSIONS: Final = 0o777

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from steersman.machinery.codec.go_json import unmarshal
 from steersman.machinery.codec.go_types import STRING, GoMember, GoType
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
+from steersman.work.patterns import late_pattern
 
 MAX_TOKEN: Final = 64 * 1024
 """Limit of characters of a token."""
@@ -27,7 +27,7 @@ ALGORITHMS: Final = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS25
 """Algorithms that may be configured; none uses a secret shared with the issuer."""
 _GOOGLE: Final = "https://accounts.google.com"
 _GOOGLE_TOO: Final = "accounts.google.com"
-_ILLEGAL: Final = re.compile("[^A-Za-z0-9_-]")
+_ILLEGAL: Final = late_pattern("[^A-Za-z0-9_-]")
 _LEEWAY: Final = 60.0
 _LONGEST_AGE: Final = 1 << 62
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, INT, STRING, opaque
 from steersman.cel.values import EvaluationError, Extension
 from steersman.machinery.errors.field import quote
+from steersman.work.patterns import late_pattern
 
 IP: Final = opaque("net.IP")
 CIDR: Final = opaque("net.CIDR")
@@ -72,10 +72,10 @@ class _AddressError(ValueError):
     """The text is not an address; the message is Go's."""
 
 
-_SEPARATOR: Final = re.compile("[.:%]")
-_GROUP: Final = re.compile("[0-9a-fA-F]{0,5}")
+_SEPARATOR: Final = late_pattern("[.:%]")
+_GROUP: Final = late_pattern("[0-9a-fA-F]{0,5}")
 _BYTES: Final = 16
-_PREFIX_LENGTH: Final = re.compile("0|[1-9][0-9]{0,17}")
+_PREFIX_LENGTH: Final = late_pattern("0|[1-9][0-9]{0,17}")
 _ANY_ZONE: Final = "z"
 
 

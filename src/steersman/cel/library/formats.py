@@ -22,10 +22,13 @@ from steersman.machinery.validation.formats import (
 )
 from steersman.machinery.values.times import TimeError
 from steersman.machinery.values.times import parse as parse_time
+from steersman.work.patterns import late_pattern
 
 FORMAT: Final = object_type("kubernetes.NamedFormat")
 
-_UUID: Final = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_UUID: Final = late_pattern(
+    "[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII | re.IGNORECASE
+)
 
 
 class Format(Extension):

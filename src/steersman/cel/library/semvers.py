@@ -10,11 +10,12 @@ from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, INT, STRING, object_type
 from steersman.cel.values import MAX_UINT, EvaluationError, Extension
 from steersman.machinery.go.strings import to_lower
+from steersman.work.patterns import late_pattern
 
 SEMVER: Final = object_type("kubernetes.Semver")
 
-_NUMBERS: Final = re.compile("[0-9]*", re.ASCII)
-_WORD: Final = re.compile("[0-9A-Za-z-]*", re.ASCII)
+_NUMBERS: Final = late_pattern("[0-9]*", re.ASCII)
+_WORD: Final = late_pattern("[0-9A-Za-z-]*", re.ASCII)
 
 
 class SemverValue(Extension):

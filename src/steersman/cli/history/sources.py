@@ -16,12 +16,13 @@ from steersman.client.client import Client, checked, decoded
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.errors.status import StatusError
 from steersman.server.history.entries import changes_of, hidden, managers_of
+from steersman.work.patterns import late_pattern
 
 PATH: Final = "/debug/history"
 _PAGE: Final = 500
 _WATCH_SECONDS: Final = 2
 """Seconds of a watch that reads past events."""
-_TOO_OLD: Final = re.compile(r"too old resource version: [0-9]+ \(([0-9]+)\)", re.ASCII)
+_TOO_OLD: Final = late_pattern(r"too old resource version: [0-9]+ \(([0-9]+)\)", re.ASCII)
 _ATTEMPTS: Final = 3
 _MOST_EVENTS: Final = 10_000
 """Most events that are kept of a watch."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.api.apps.v1 import Deployment, ReplicaSet
 from steersman.controllers.deployment.fence_posts import max_surge, replicas_of
+from steersman.work.patterns import late_pattern
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
@@ -29,8 +30,8 @@ _OWN: Final = frozenset(
 """Annotations that are not copied from a Deployment to its ReplicaSets."""
 _MAX_HISTORY: Final = 2000
 """Most characters of the list of revisions."""
-_INT64: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-_UINT32: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
+_INT64: Final = late_pattern(r"[+-]?[0-9]{1,19}", re.ASCII)
+_UINT32: Final = late_pattern(r"[0-9]{1,10}", re.ASCII)
 
 
 def revision_of(obj: Deployment | ReplicaSet) -> int | None:

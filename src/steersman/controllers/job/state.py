@@ -15,6 +15,7 @@ from steersman.controllers.job.intervals import Indexes
 from steersman.controllers.job.policies import evaluate_failure
 from steersman.machinery.built_in.pod_state import is_active, is_ready, is_terminating
 from steersman.machinery.values import times
+from steersman.work.patterns import late_pattern
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 """Finalizer that keeps a pod until its Job has counted it."""
@@ -24,7 +25,7 @@ IGNORED_FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-ignored-failure-co
 
 SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
 FAILURE_TARGET: Final = "FailureTarget"
-_NUMBER: Final = re.compile(r"\+?[0-9]{1,10}", re.ASCII)
+_NUMBER: Final = late_pattern(r"\+?[0-9]{1,10}", re.ASCII)
 
 
 def is_tracked(pod: Pod) -> bool:

@@ -13,10 +13,11 @@ from steersman.client.resources import STATEFUL_SETS
 from steersman.controllers.workloads.pod_control import pod_from_template
 from steersman.controllers.workloads.revisions import REVISION_HASH
 from steersman.machinery.codec.serializer import deep_copy
+from steersman.work.patterns import late_pattern
 
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
-_NAME: Final = re.compile(r"(.*)-([0-9]{1,10})", re.ASCII | re.DOTALL)
+_NAME: Final = late_pattern(r"(.*)-([0-9]{1,10})", re.ASCII | re.DOTALL)
 
 
 def parent_and_ordinal(pod: Pod) -> tuple[str, int]:

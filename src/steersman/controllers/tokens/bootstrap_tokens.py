@@ -7,9 +7,10 @@ from typing import Final
 
 from steersman.api.core.v1 import Secret
 from steersman.machinery.built_in.bootstrap_tokens import PREFIX, SIGNS, TOKEN_ID, TOKEN_SECRET, has_expired, value_text
+from steersman.work.patterns import late_pattern
 
 NAMESPACE: Final = "kube-system"
-_NAME: Final = re.compile(rf"{PREFIX}([a-z0-9]{{6}})", re.ASCII)
+_NAME: Final = late_pattern(rf"{PREFIX}([a-z0-9]{{6}})", re.ASCII)
 
 
 def signing_token(secret: Secret, now: float) -> tuple[str, str] | None:

@@ -13,10 +13,11 @@ from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.built_in.pod_state import is_active, is_ready
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import find_condition
+from steersman.work.patterns import late_pattern
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
-_INT32: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,9})|\+?0", re.ASCII)
+_INT32: Final = late_pattern(r"-?(?:0|[1-9][0-9]{0,9})|\+?0", re.ASCII)
 
 
 def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: int) -> list[Pod]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.rest.context import MAX_LONG_WARNING_RUNES as _ITEM_RUNES
 from steersman.rest.context import MAX_WARNING_RUNES as _TOTAL_RUNES
+from steersman.work.patterns import late_pattern
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_CONTROL = late_pattern("[\x00-\x1f\x7f-\x9f]")
 
 
 def add_warnings(request: Request, response: Response) -> None:

@@ -7,12 +7,11 @@ object, it is created. Follows k8s.io/apiserver `endpoints/handlers` (applyPatch
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from steersman.endpoints.bodies import APPLY_YAML, MUCH_TO_APPLY, check_names, warning_texts
 from steersman.endpoints.objects import item_response
@@ -35,6 +34,7 @@ from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
 from steersman.tracing.trace import StepKind, add_event, current_recorder, in_step
 from steersman.work.offloading import mark_large, offload
+from steersman.work.patterns import late_pattern
 
 _APPLY: Final = StepKind("apply")
 _CONVERTING: Final = "error converting YAML to JSON: "
@@ -45,8 +45,7 @@ def is_apply(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip(" ") == APPLY_YAML
 
 
-@dataclass(slots=True)
-class Configuration:
+class Configuration(Struct):
     """A configuration to apply, as sent.
 
     `error` is the error of a malformed configuration, raised only once the live object is known; `duplicates` is
@@ -125,7 +124,7 @@ def _apply(
 
 
 _TAB, _RETURN, _BACKSLASH, _DELETE = b"\t\r\\\x7f"
-_NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\/|\\u[dD][89a-fA-F]")
+_NOT_QUITE_YAML: Final = late_pattern(rb"[^\n -~]|\\/|\\u[dD][89a-fA-F]")
 """Search for input that YAML reads differently from JSON or not at all: some escapes, and all but printable ASCII."""
 
 

@@ -26,6 +26,7 @@ from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer
 from steersman.net.message import BodyAborted
 from steersman.work.offloading import current, offload_if
+from steersman.work.patterns import late_pattern
 
 MAX_PAGE_BYTES: Final = 8 << 20
 """Limit of bytes of a page whose links are rewritten, before and after decompression; a larger one is refused."""
@@ -80,14 +81,14 @@ _RAW: Final = frozenset(
     {"iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "textarea", "title", "xmp"}
 )
 """Elements whose content has no markup except their end tag."""
-_MARKUP: Final = re.compile(r"<[/!?A-Za-z]")
-_END_OF_NAME: Final = re.compile(r"[ \n\r\t\f/>]")
-_BEFORE_KEY: Final = re.compile(r"[^ \n\r\t\f/]")
-_END_OF_KEY: Final = re.compile(r"[ \n\r\t\f/>=]")
-_NO_BLANK: Final = re.compile(r"[^ \n\r\t\f]")
-_END_OF_BARE: Final = re.compile(r"[ \n\r\t\f>]")
-_TAG_END: Final = re.compile(r"[ \n\r\t\f/]*>")
-_ATTRIBUTE: Final = re.compile(
+_MARKUP: Final = late_pattern(r"<[/!?A-Za-z]")
+_END_OF_NAME: Final = late_pattern(r"[ \n\r\t\f/>]")
+_BEFORE_KEY: Final = late_pattern(r"[^ \n\r\t\f/]")
+_END_OF_KEY: Final = late_pattern(r"[ \n\r\t\f/>=]")
+_NO_BLANK: Final = late_pattern(r"[^ \n\r\t\f]")
+_END_OF_BARE: Final = late_pattern(r"[ \n\r\t\f>]")
+_TAG_END: Final = late_pattern(r"[ \n\r\t\f/]*>")
+_ATTRIBUTE: Final = late_pattern(
     r"[ \n\r\t\f/]*(?P<key>[^ \n\r\t\f/>][^ \n\r\t\f/>=]*)"
     r"(?:[ \n\r\t\f]*=[ \n\r\t\f]*"
     r"(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^ \n\r\t\f>\"'][^ \n\r\t\f>]*))?)?"
@@ -281,7 +282,7 @@ def _end_of_raw(text: str, at: int, name: str) -> int:
     return len(text)
 
 
-_REFERENCE: Final = re.compile(r"&(?:#([0-9]++);?|#[xX]([0-9a-fA-F]++);?|[^\t\n\f <&#;]{1,32};?)", re.ASCII)
+_REFERENCE: Final = late_pattern(r"&(?:#([0-9]++);?|#[xX]([0-9a-fA-F]++);?|[^\t\n\f <&#;]{1,32};?)", re.ASCII)
 _DECIMALS: Final = 32
 """Trailing digits of a number that matter: it is reduced modulo 2^32, and 10^32 is a multiple of that."""
 _HEX_DIGITS: Final = 8

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from steersman.machinery.values import times
+from steersman.work.patterns import late_pattern
 
 SECRET_TYPE: Final = "bootstrap.kubernetes.io/token"
 PREFIX: Final = "bootstrap-token-"
@@ -22,8 +23,8 @@ AUTHENTICATES: Final = "usage-bootstrap-authentication"
 SIGNS: Final = "usage-bootstrap-signing"
 """The key whose value "true" allows signing of the cluster-info ConfigMap with the token."""
 
-_TOKEN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})", re.ASCII)
-_GROUP: Final = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", re.ASCII)
+_TOKEN: Final = late_pattern(r"([a-z0-9]{6})\.([a-z0-9]{16})", re.ASCII)
+_GROUP: Final = late_pattern(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", re.ASCII)
 
 
 def parse_token(token: str) -> tuple[str, str] | None:

@@ -6,13 +6,12 @@ versions of a kind that have the same members. Error messages name the version o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar
 
-from msgspec import Meta, structs
+from msgspec import Meta
+from msgspec.structs import replace
 
 from steersman.api.scalars import Wire
 from steersman.machinery.codec.derived_types import GO_TYPE, type_of
@@ -22,6 +21,7 @@ from steersman.machinery.codec.strict import DecodeError, Media, decode_as, peek
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.suggestions import did_you_mean
+from steersman.work.patterns import late_pattern
 
 T = TypeVar("T", bound=Wire)
 
@@ -30,8 +30,8 @@ Kinds = Mapping[tuple[str, str], type[T]]
 Nanoseconds = Annotated[int, Meta(extra={GO_TYPE: "time.Duration"})]
 """The type of a member that is a time.Duration in Go, which JSON has as a number."""
 
-_UNKNOWN: Final = re.compile('unknown field "([^"]*)"')
-_OF_VERSION: Final = re.compile("V[0-9]+(?:(?:Alpha|Beta)[0-9]+)?$")
+_UNKNOWN: Final = late_pattern('unknown field "([^"]*)"')
+_OF_VERSION: Final = late_pattern("V[0-9]+(?:(?:Alpha|Beta)[0-9]+)?$")
 
 
 class Document(Wire):
@@ -103,7 +103,7 @@ def _in_version(type_: GoType, package: str, version: str) -> GoType:
         return replace(type_, element=element, shown=brackets + element.shown)
     if type_.kind == "struct" and type_.name.rpartition(".")[0] == package:
         members = {
-            name: structs.replace(each, type=_in_version(each.type, package, version))
+            name: replace(each, type=_in_version(each.type, package, version))
             for name, each in members_of(type_).items()
         }
         name = _OF_VERSION.sub("", type_.name.rpartition(".")[2].removeprefix("_"))

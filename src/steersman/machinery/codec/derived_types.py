@@ -6,11 +6,11 @@ Members of generated types (`steersman.api`) keep their generated types. Numbers
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from msgspec import NODEFAULT, inspect, to_builtins
+from msgspec.structs import replace
 
 from steersman.api import scalars
 from steersman.machinery.codec.go_types import GoMember, GoType, members_of, struct_of

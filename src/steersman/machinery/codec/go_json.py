@@ -6,7 +6,6 @@ are no strict errors, and the message for too deep nesting has the character at 
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -34,11 +33,11 @@ def internal(type_: GoType, package: str) -> GoType:
     The members of an internal type have their Go names in JSON.
     """
     if type_.kind == "list" and type_.element is not None:
-        return dataclasses.replace(type_, shown=f"[]{package}.{_base(type_)}", element=internal(type_.element, package))
+        return replace(type_, shown=f"[]{package}.{_base(type_)}", element=internal(type_.element, package))
     members = {
         to_upper(name[:1]) + name[1:]: _internal_member(each, package) for name, each in members_of(type_).items()
     }
-    return dataclasses.replace(type_, shown=f"{package}.{_base(type_)}", members=members)
+    return replace(type_, shown=f"{package}.{_base(type_)}", members=members)
 
 
 def with_wire_names(plain: Any) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from steersman.api import tables
+from steersman.work.patterns import late_pattern
 
-_QUALIFIED = re.compile(r"(?<![a-z0-9])[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
-_MAP = re.compile(r"map\[[^\]]*\]")
-_NAMED = re.compile(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
+_QUALIFIED = late_pattern(r"(?<![a-z0-9])[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
+_MAP = late_pattern(r"map\[[^\]]*\]")
+_NAMED = late_pattern(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
 
 UNMARSHALERS = frozenset(
     {
@@ -34,8 +34,7 @@ UNMARSHALERS = frozenset(
 """Types with their own UnmarshalJSON. An error in one ends decoding at once."""
 
 
-@dataclass(slots=True)
-class GoType:
+class GoType(Struct):
     """A Go type into which values are decoded.
 
     `kind` is struct, map, list, string, bool, int32, int64, uint8, float64, bytes, any, or `own` for a type with its

@@ -8,13 +8,13 @@ from __future__ import annotations
 import codecs
 import json
 import math
-import re
 from typing import Any, TypeAlias
 
 import msgspec
 
 from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, syntax_error
 from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.work.patterns import late_pattern
 
 
 class Number(str):
@@ -31,7 +31,7 @@ class Members(tuple[tuple[str, "Tree"], ...]):
 
 Tree: TypeAlias = "Members | list[Tree] | Number | str | bool | None"
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 _SPACE = " \t\r\n"
 
 

@@ -21,6 +21,7 @@ from steersman.machinery.sorted_maps import presorted_json
 from steersman.machinery.values.durations import canonical_duration
 from steersman.machinery.values.quantity import canonical_of_json
 from steersman.machinery.values.times import canonical_micro_time, canonical_time
+from steersman.work.patterns import late_pattern
 
 T = TypeVar("T")
 
@@ -52,9 +53,9 @@ _has_exponents = False
 """True once this process has decoded a float that may be encoded with an exponent. Until then encoding skips the
 search.
 """
-_EXPONENT = re.compile(rb"[:,\[]-?[0-9](?:\.[0-9]++)?e(?:-6|[1-9][0-9])")
+_EXPONENT = late_pattern(rb"[:,\[]-?[0-9](?:\.[0-9]++)?e(?:-6|[1-9][0-9])")
 """A number that msgspec may write differently from Go. It may match inside a string, too."""
-_EXPONENT_OR_TEXT = re.compile(
+_EXPONENT_OR_TEXT = late_pattern(
     rb'"(?:[^"\\]|\\.)*+"|-?[0-9](?:\.[0-9]++)?e(?:-6|2[1-9]|[3-9][0-9]|[1-3][0-9][0-9])(?![0-9])', re.DOTALL
 )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -45,6 +44,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.values import durations, quantity, times
+from steersman.work.patterns import late_pattern
 from steersman.work.threads import give_way
 
 T = TypeVar("T")
@@ -531,7 +531,7 @@ def zero(type_: GoType) -> Any:
     return zeros.get(type_.kind, 0)
 
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*")
+_BASE64 = late_pattern(r"[A-Za-z0-9+/\r\n]*")
 
 
 def _base64_error(text: str) -> str:

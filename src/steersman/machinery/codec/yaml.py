@@ -22,6 +22,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import is_letter
 from steersman.machinery.large_work.nesting import MAX_DEPTH
 from steersman.machinery.large_work.sizes import MAX_VALUES, too_many_objects, too_many_values
+from steersman.work.patterns import late_pattern
 from steersman.work.threads import give_way
 
 MAX_BYTES_FROM_ALIASES: Final = 3 << 20
@@ -43,22 +44,22 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_FLOAT = late_pattern(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _INTEGERS = (
-    (re.compile(r"[-+]?0[xX][0-9a-fA-F]+", re.ASCII), 16),
-    (re.compile(r"[-+]?0[bB][01]+", re.ASCII), 2),
-    (re.compile(r"[-+]?0[oO]?[0-7]+", re.ASCII), 8),
-    (re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII), 10),
+    (late_pattern(r"[-+]?0[xX][0-9a-fA-F]+", re.ASCII), 16),
+    (late_pattern(r"[-+]?0[bB][01]+", re.ASCII), 2),
+    (late_pattern(r"[-+]?0[oO]?[0-7]+", re.ASCII), 8),
+    (late_pattern(r"[-+]?(0|[1-9][0-9]*)", re.ASCII), 10),
 )
-_BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
+_BASE60 = late_pattern(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
 _DAY = r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])"
 _CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:[.,][0-9]+)?"
-_TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?", re.ASCII)
+_TIME = late_pattern(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?", re.ASCII)
 """A pattern of go-yaml's timestamps. They stay text, but are written with quotes."""
-_SLASH_ESCAPE = re.compile(r"(?:[^\\]|\\[^/])*\\/")
+_SLASH_ESCAPE = late_pattern(r"(?:[^\\]|\\[^/])*\\/")
 """A slash with an unnecessary escape: JSON and YAML 1.2 allow the escape, go-yaml does not."""
-_ONLY_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_DIGITS = re.compile(r"[0-9]{1,18}")
+_ONLY_ESCAPED = late_pattern("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_DIGITS = late_pattern(r"[0-9]{1,18}")
 _DIGIT_CHARACTERS = "0123456789"
 _PREFIX = "tag:yaml.org,2002:"
 _FLOAT_TAG, _MERGE_TAG = f"{_PREFIX}float", f"{_PREFIX}merge"

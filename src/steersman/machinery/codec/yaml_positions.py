@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml as pyyaml
 
+from steersman.work.patterns import late_pattern
+
 _PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
-_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
+_STEP: Final = late_pattern(r"[^.\[\]]+|\[[^\[\]]*\]")
 _MOST_STEPS: Final = 100
 
 

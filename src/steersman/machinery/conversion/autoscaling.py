@@ -152,9 +152,11 @@ _TYPES: Final[dict[str, Any]] = {
     CONDITIONS: list[Condition],
     BEHAVIOR: InternalBehavior,
 }
-_DECODERS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
-    annotation: msgspec.json.Decoder(type_, dec_hook=decode_scalar) for annotation, type_ in _TYPES.items()
-}
+
+
+@cache
+def _decoder(annotation: str) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_TYPES[annotation], dec_hook=decode_scalar)
 
 
 @cache
@@ -252,7 +254,7 @@ def _read(metadata: ObjectMeta, annotation: str) -> Any:
         return None
     try:
         plain = _by_own_names(_form(annotation), msgspec.json.decode(text))
-        return _DECODERS[annotation].decode(msgspec.json.encode(plain))
+        return _decoder(annotation).decode(msgspec.json.encode(plain))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
 

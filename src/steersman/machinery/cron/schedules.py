@@ -6,7 +6,6 @@ including clock changes, and the error messages, which clients see, are those of
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
@@ -16,6 +15,7 @@ from msgspec import Struct
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import split_space, to_lower, trim_space
 from steersman.machinery.values.durations import DurationError, parse_duration
+from steersman.work.patterns import late_pattern
 from steersman.work.threads import paced
 
 DESCRIPTORS: Final = {
@@ -47,8 +47,8 @@ _BOUNDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
 _YEARS: Final = 5
 """Years to search for the next time."""
 _SECOND: Final = 10**9
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
-_ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+_NUMBER: Final = late_pattern(r"[+-]?[0-9]+")
+_ZONE_PART: Final = late_pattern(r"[A-Za-z.\-_0-9+]{1,14}")
 _LONGEST_KEPT: Final = 256
 """Characters of the longest schedule that is cached, and of the longest name of a time zone."""
 

@@ -7,7 +7,6 @@ values, since clients and people match on these texts.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
@@ -20,6 +19,7 @@ from msgspec import Struct
 from steersman.machinery.go.escaping import escaped
 from steersman.machinery.go.printable import is_plainly_printable, unprintable
 from steersman.machinery.sorted_maps import presorted
+from steersman.work.patterns import late_pattern
 from steersman.work.threads import give_way
 
 REQUIRED: Final = "FieldValueRequired"
@@ -181,8 +181,8 @@ def go_json(value: Any) -> str:
 
 
 _json: Final = msgspec.json.Encoder(order="deterministic")
-_HTML: Final = re.compile("[<>&\u2028\u2029]")
-_FLOATS: Final = re.compile(r"[0-9](?:\.0|e)")
+_HTML: Final = late_pattern("[<>&\u2028\u2029]")
+_FLOATS: Final = late_pattern(r"[0-9](?:\.0|e)")
 """A pattern that finds floats which Go writes differently from msgspec. It may match inside a string, too, which only
 costs a second encoding.
 """
@@ -232,7 +232,7 @@ def quote(text: str) -> str:
 
 _IN_JSON: Final = msgspec.json.Encoder().encode
 """Encodes printable text exactly as Go quotes it, faster than replacing characters in Python."""
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+_CONTROL: Final = late_pattern("[\x00-\x1f\x7f]")
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
 

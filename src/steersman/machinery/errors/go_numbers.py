@@ -8,20 +8,21 @@ from typing import Final
 
 from steersman.machinery.errors.field import quote
 from steersman.net.ascii import is_digits
+from steersman.work.patterns import late_pattern
 
 _INT64: Final = 1 << 63
-_NAMED_FLOAT: Final = re.compile("nan|[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
-_FLOAT: Final = re.compile(
+_NAMED_FLOAT: Final = late_pattern("nan|[+-]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
+_FLOAT: Final = late_pattern(
     r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?+|\.[0-9][0-9_]*+)(?:e[+-]?[0-9][0-9_]*+)?+", re.ASCII | re.IGNORECASE
 )
-_HEX_FLOAT: Final = re.compile(
+_HEX_FLOAT: Final = late_pattern(
     r"[+-]?0x(?=_?\.?[0-9a-f])[0-9a-f_]*+(?:\.[0-9a-f_]*+)?+p[+-]?[0-9][0-9_]*+", re.ASCII | re.IGNORECASE
 )
 """Hexadecimal floats. Both patterns allow underscores anywhere after the first digit. The next two patterns find the
 underscores that are not allowed.
 """
-_STRAY: Final = re.compile("(?<![0-9])_|_(?![0-9])", re.ASCII)
-_HEX_STRAY: Final = re.compile("(?<![0-9a-fx])_|_(?![0-9a-f])", re.ASCII | re.IGNORECASE)
+_STRAY: Final = late_pattern("(?<![0-9])_|_(?![0-9])", re.ASCII)
+_HEX_STRAY: Final = late_pattern("(?<![0-9a-fx])_|_(?![0-9a-f])", re.ASCII | re.IGNORECASE)
 _MAX_DIGITS: Final = 100
 """The most digits of a number that is converted: the time to convert grows faster than the number of digits."""
 

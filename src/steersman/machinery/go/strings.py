@@ -7,12 +7,13 @@ may lengthen it or depend on neighbouring letters, where Go maps single characte
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from steersman.work.patterns import late_pattern
 
 _SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """All characters for which unicode.IsSpace is true."""
-_FIELD: Final = re.compile(f"[^{_SPACES}]+")
+_FIELD: Final = late_pattern(f"[^{_SPACES}]+")
 
 
 def trim_space(text: str) -> str:

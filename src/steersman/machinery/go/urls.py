@@ -11,21 +11,22 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from steersman.machinery.go.strings import to_lower
+from steersman.work.patterns import late_pattern
 
-_SCHEME: Final = re.compile("([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
-_PORT: Final = re.compile("(?::[0-9]*)?", re.ASCII)
-ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+_SCHEME: Final = late_pattern("([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+_PORT: Final = late_pattern("(?::[0-9]*)?", re.ASCII)
+ESCAPE: Final = late_pattern("%(?![0-9A-Fa-f]{2})")
 """A percent sign that is not followed by two hexadecimal digits."""
 _SHORT: Final = 256
 FEW_ESCAPES: Final = 64
 _HEX_DIGITS: Final = bytes.maketrans(b"h0123456789abcdefABCDEF", b"." + b"h" * 22)
-_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
-_HOST_INVALID: Final = re.compile(r"[\x00- #/?@\\^`{|}\x7f]")
-_USER_INVALID: Final = re.compile(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:%@]")
+_ESCAPED: Final = late_pattern("%([0-9A-Fa-f]{2})")
+_HOST_INVALID: Final = late_pattern(r"[\x00- #/?@\\^`{|}\x7f]")
+_USER_INVALID: Final = late_pattern(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:%@]")
 _LONGEST_ADDRESS: Final = 256
 _PAIR: Final = os.urandom(16).hex().encode()
 _VALUE: Final = os.urandom(16).hex().encode()
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+_CONTROL: Final = late_pattern("[\x00-\x1f\x7f]")
 
 
 class UrlError(ValueError):

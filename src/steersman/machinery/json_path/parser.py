@@ -14,6 +14,7 @@ import msgspec
 
 from steersman.machinery.go.printable import is_printable
 from steersman.machinery.go.strings import is_letter
+from steersman.work.patterns import late_pattern
 
 
 class JSONPathError(ValueError):
@@ -96,11 +97,11 @@ Template: TypeAlias = tuple[Node, ...]
 EXISTS: Final = "exists"
 _NOTHING: Final = Action(())
 _TERMINATORS: Final = frozenset(" \t\r\n.,[]$@{}")
-_DICT_KEY: Final = re.compile(r"'([^']*)'")
-_SLICE: Final = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
-_COMPARISON: Final = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-_FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_DICT_KEY: Final = late_pattern(r"'([^']*)'")
+_SLICE: Final = late_pattern(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
+_COMPARISON: Final = late_pattern(r"([^!<>=]+)([!<>=]+)(.+)")
+_INTEGER: Final = late_pattern(r"[+-]?[0-9]+")
+_FLOAT: Final = late_pattern(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _INT64: Final = range(-(2**63), 2**63)
 _LONGEST_NUMBER: Final = 1000
 """The most digits of an integer; Go allows any number of leading zeros."""
@@ -297,7 +298,7 @@ def _index(text: str) -> int:
 
 
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}
-_ESCAPE: Final = re.compile(
+_ESCAPE: Final = late_pattern(
     r"\\(?:([abfnrtv\\])|(['\"])|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{3}))|([^\\]+)"
 )
 

@@ -6,7 +6,6 @@ without white space, as Go writes it. Follows sigs.k8s.io/structured-merge-diff 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from json import encoder
@@ -17,6 +16,7 @@ import msgspec
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.field import format_float, quote
 from steersman.machinery.errors.go_print import GoValue
+from steersman.work.patterns import late_pattern
 from steersman.work.threads import give_way
 
 from .typed_error import TypedError
@@ -100,7 +100,7 @@ def _canonical(text: str) -> str | None:
     return None
 
 
-_ATOI: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_ATOI: Final = late_pattern(r"[+-]?[0-9]{1,19}")
 
 
 def _index(text: str) -> int:

@@ -6,7 +6,6 @@ object with other values. Objects that only differ in the uid of their owner sha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.work.bounded_cache import BoundedCache
+from steersman.work.patterns import late_pattern
 
 from .comparison import Comparison
 from .field_set import FieldSet
@@ -48,7 +48,7 @@ _NONE: Final = -1
 _OWNER: Final = b"(owner)"
 _PARENTHESIS: Final = ord("(")
 """A byte is found much faster than a text."""
-_UID: Final = re.compile(rb'k:\{\\"uid\\":\\"([^"\\]+)\\"\}')
+_UID: Final = late_pattern(rb'k:\{\\"uid\\":\\"([^"\\]+)\\"\}')
 _encode: Final = msgspec.json.Encoder().encode
 
 

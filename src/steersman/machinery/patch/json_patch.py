@@ -17,6 +17,7 @@ import msgspec
 
 from steersman.machinery.errors import status as errors
 from steersman.work.offloading import ensure_offloaded, expect_offloading
+from steersman.work.patterns import late_pattern
 from steersman.work.threads import paced
 
 MAX_OPERATIONS: Final = 10_000
@@ -269,7 +270,7 @@ def _pointer(operation: Operation, name: str, failure: str) -> str:
     return pointer
 
 
-_escape: Final = re.compile("~[01]")
+_escape: Final = late_pattern("~[01]")
 
 
 def _unescape(name: str) -> str:

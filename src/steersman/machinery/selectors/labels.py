@@ -17,6 +17,7 @@ from steersman.machinery.selectors.conjunction import Conjunction
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 from steersman.net.ascii import is_digits
 from steersman.work.offloading import expect_offloading
+from steersman.work.patterns import late_pattern
 
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import LabelSelector
@@ -371,7 +372,7 @@ def _plain_requirement(term: str) -> Requirement | None:
 
 
 # A NUL ends the token before it and is skipped. A NUL on its own ends the text.
-_token: Final = re.compile(
+_token: Final = late_pattern(
     r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!(),<>])\0?|(?P<word>[^\0 \t\r\n=!(),<>]+)\0?|(?P<end>\0|\Z))"
 )
 _WORD: Final = "word"

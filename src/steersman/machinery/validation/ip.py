@@ -13,6 +13,7 @@ from typing import Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path, quote
+from steersman.work.patterns import late_pattern
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -25,7 +26,7 @@ _MAX_TEXT: Final = 128
 """The longest text that is parsed: addresses are shorter, apart from absurd numbers of leading zeros."""
 
 _characters: Final = re.compile(r"[0-9a-fA-F:.]+", re.ASCII).fullmatch
-_leading_zeros: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])", re.ASCII)
+_leading_zeros: Final = late_pattern(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])", re.ASCII)
 _prefix_length: Final = re.compile("0*([0-9]{1,3})", re.ASCII).fullmatch
 _OCTET: Final = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 is_plain_ipv4: Final = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII).fullmatch

@@ -6,10 +6,11 @@ import re
 from typing import Final, NamedTuple
 
 from steersman.net.ascii import is_digits
+from steersman.work.patterns import late_pattern
 
 _NUMBER: Final = r"0|[1-9][0-9]*"
 _IDENTIFIER: Final = rf"(?:{_NUMBER}|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
-_PATTERN: Final = re.compile(
+_PATTERN: Final = late_pattern(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
     r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?",
     re.ASCII,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from steersman.machinery.values.times import quote
+from steersman.work.patterns import late_pattern
 
 _UNITS = {
     "ns": 1,
@@ -16,7 +17,7 @@ _UNITS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)", re.ASCII)
+_TERM = late_pattern(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)", re.ASCII)
 _LIMIT = 2**63
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
+from steersman.work.patterns import late_pattern
 
 BINARY_SI: Final = "BinarySI"
 DECIMAL_SI: Final = "DecimalSI"
@@ -30,7 +31,7 @@ _BINARY_NAMES = {exponent: name for name, exponent in _BINARY.items()} | {0: ""}
 _DECIMAL_NAMES = {exponent: name for name, exponent in _DECIMAL.items()}
 
 # All repetitions are possessive: each part takes all it can, and text that does not match is refused in one pass.
-_NUMBER = re.compile(r"([+-]?+)0*+([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
+_NUMBER = late_pattern(r"([+-]?+)0*+([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
 
 _MAX_BINARY = 2**63 - 1
 _NANO = -9

@@ -9,22 +9,23 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from steersman.machinery.go.escaping import escaped
+from steersman.work.patterns import late_pattern
 
 RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 
-_NO_ASCII: Final = re.compile("[^ -\x7f]")
-_UTC_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z", re.ASCII)
-_UTC_MICROS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}\.[0-9]{6}Z", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_FRACTION = re.compile(r"[.,][0-9]+", re.ASCII)
-_MICROS = re.compile(r"[.,][0-9]{6}", re.ASCII)
-_OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})", re.ASCII)
+_NO_ASCII: Final = late_pattern("[^ -\x7f]")
+_UTC_SECONDS = late_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z", re.ASCII)
+_UTC_MICROS = late_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}\.[0-9]{6}Z", re.ASCII)
+_DATE = late_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_FRACTION = late_pattern(r"[.,][0-9]+", re.ASCII)
+_MICROS = late_pattern(r"[.,][0-9]{6}", re.ASCII)
+_OFFSET = late_pattern(r"([+-])([0-9]{2}):([0-9]{2})", re.ASCII)
 _ZERO = datetime(401, 1, 1, tzinfo=UTC)
 _MAX_CACHED = 64
 """The longest text that is cached: clients choose these texts, which may be as long as a request body."""
@@ -161,7 +162,7 @@ def is_date(text: str) -> bool:
     if not _DATE.fullmatch(text):
         return False
     try:
-        datetime.strptime(text, "%Y-%m-%d")
+        date.fromisoformat(text)
     except ValueError:
         return False
     return True

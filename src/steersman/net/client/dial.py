@@ -19,6 +19,7 @@ from steersman.net.pipe import join
 from steersman.net.receiving_protocol import ReceivingProtocol
 from steersman.net.upgrade import UpgradedConnection
 from steersman.work.offloading import offload_if
+from steersman.work.patterns import late_pattern
 
 DIAL_TIMEOUT: Final = 30.0
 TLS_HANDSHAKE_TIMEOUT: Final = 10.0
@@ -33,7 +34,7 @@ _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
 """OpenSSL's verification codes for a certificate chain that leads to no known authority."""
 _OUT_OF_DATE: Final = frozenset({9, 10})
 _WRONG_NAME: Final = frozenset({62, 64})
-_NUMERIC: Final = re.compile(r"(0[xX][0-9A-Fa-f]*|[0-9]+)(\.(0[xX][0-9A-Fa-f]*|[0-9]+))*\.?")
+_NUMERIC: Final = late_pattern(r"(0[xX][0-9A-Fa-f]*|[0-9]+)(\.(0[xX][0-9A-Fa-f]*|[0-9]+))*\.?")
 _REASONS: Final = {
     errno.ECONNREFUSED: "connection refused",
     errno.EHOSTUNREACH: "no route to host",

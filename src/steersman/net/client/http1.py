@@ -7,7 +7,6 @@ reader sets the pace.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
@@ -17,6 +16,7 @@ from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
 from steersman.net.message import BodyAborted
 from steersman.net.upgrade import UpgradedConnection
+from steersman.work.patterns import late_pattern
 from steersman.work.yielding import next_slice
 
 MAX_HEAD_BYTES: Final = 1 << 20
@@ -33,7 +33,7 @@ _SHOWN: Final = 2048
 """Bytes of a line that an error quotes."""
 BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
 """Prefix of errors of an answer, as Go's transport has it."""
-_VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
+_VERSION: Final = late_pattern(rb"HTTP/[0-9]\.[0-9]")
 _BODILESS: Final = frozenset({204, 304})
 _NO_TRAILER: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
 

@@ -6,7 +6,6 @@ Everything that Go refuses is refused with the same status line and text.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
@@ -17,23 +16,24 @@ from msgspec.structs import replace
 from steersman.net.ascii import is_digits, lower
 from steersman.net.http2.request import LONGEST_KNOWN_NAME, is_well_escaped, text_of
 from steersman.net.message import Headers
+from steersman.work.patterns import late_pattern
 
-END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
+END_OF_HEAD: Final = late_pattern(rb"\n\r?\n")
 """The end of a head that does not begin with an empty line."""
-_FOLDED: Final = re.compile(rb"\n[ \t]")
-_BAD_IN_VALUE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z -]+")
-_METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VERSION: Final = re.compile(r"HTTP/([0-9])\.([0-9])")
-_HOST: Final = re.compile(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_FOLDED: Final = late_pattern(rb"\n[ \t]")
+_BAD_IN_VALUE: Final = late_pattern(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NAME: Final = late_pattern(rb"[!#$%&'*+.^_`|~0-9A-Za-z -]+")
+_METHOD: Final = late_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VERSION: Final = late_pattern(r"HTTP/([0-9])\.([0-9])")
+_HOST: Final = late_pattern(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
+_CONTROL: Final = late_pattern(r"[\x00-\x1f\x7f]")
 _ESCAPES: Final = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_PORT: Final = re.compile(r"(:[0-9]*)?")
-_PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9.:\-\[\]]*")
-_AUTHORITY_HOST: Final = re.compile(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
-_USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
-_LENGTH_LINE: Final = re.compile(
+_SCHEME: Final = late_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_PORT: Final = late_pattern(r"(:[0-9]*)?")
+_PLAIN_HOST: Final = late_pattern(r"[A-Za-z0-9.:\-\[\]]*")
+_AUTHORITY_HOST: Final = late_pattern(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
+_USERINFO: Final = late_pattern(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
+_LENGTH_LINE: Final = late_pattern(
     rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh]: ([0-9]{1,18})\r\n(?![ \t])"
 )
 """Without IGNORECASE, so that only ends of lines are looked at."""

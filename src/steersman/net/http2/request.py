@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
 
@@ -11,12 +10,13 @@ from msgspec import Struct
 from steersman.net.ascii import is_digits
 from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.net.message import Headers
+from steersman.work.patterns import late_pattern
 
-NAME: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~-]+")
+NAME: Final = late_pattern(rb"[a-z0-9!#$%&'*+.^_`|~-]+")
 """Valid field names."""
-_METHOD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_METHOD: Final = late_pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEX_DIGITS: Final = bytes.maketrans(b"h0123456789abcdefABCDEF", b"." + b"h" * 22)
-CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+CONTROL: Final = late_pattern(r"[\x00-\x08\x0a-\x1f\x7f]")
 """Control characters that no field value may contain."""
 _OF_ONE_CONNECTION: Final = frozenset(
     {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}

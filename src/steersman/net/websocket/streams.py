@@ -22,14 +22,15 @@ from steersman.net.ascii import SPACE, lower
 from steersman.net.connection import PIECE_OF_STREAM
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
 from steersman.net.time_slices import SLICE
+from steersman.work.patterns import late_pattern
 from steersman.work.yielding import IterationGate
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_ASKS_FOR_UPGRADE: Final = re.compile(r"(^|.*,\s*)upgrade($|\s*,)", re.IGNORECASE | re.ASCII)
-_ORIGIN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2})*", re.ASCII)
+_ASKS_FOR_UPGRADE: Final = late_pattern(r"(^|.*,\s*)upgrade($|\s*,)", re.IGNORECASE | re.ASCII)
+_ORIGIN: Final = late_pattern(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _TEXT: Final = ("content-type", "text/plain; charset=utf-8")
 _MAX_INCOMING: Final = 1 << 20
 """Limit of one message from the client, in bytes; such messages are read and discarded."""

@@ -16,13 +16,14 @@ import msgspec
 from steersman.machinery.values import times
 from steersman.nodes.rehearsal import Printed
 from steersman.work.offloading import offload_if
+from steersman.work.patterns import late_pattern
 
 _MOST_BYTES: Final = 16 << 20
 """Bytes at the end of a file that are read; earlier ones count as rotated away."""
 _MOST_LINES: Final = 50_000
 _AGAIN: Final = 1.0
 """Seconds between two looks at a followed file."""
-_CRI: Final = re.compile(rb"([0-9T:.+Z-]{20,40}) (stdout|stderr) ([FP](?::[FP])*) ?(.*)", re.DOTALL)
+_CRI: Final = late_pattern(rb"([0-9T:.+Z-]{20,40}) (stdout|stderr) ([FP](?::[FP])*) ?(.*)", re.DOTALL)
 _STREAMS: Final = {"stdout": 1, "stderr": 2}
 
 

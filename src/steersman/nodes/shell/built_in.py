@@ -13,9 +13,10 @@ from steersman.nodes.shell.expansion import Break, Exit, Expansion, Return
 from steersman.nodes.shell.paths import absolute
 from steersman.nodes.shell.programs import PROGRAMS
 from steersman.nodes.shell.syntax import Reader
+from steersman.work.patterns import late_pattern
 
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
-_INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
+_INTEGER: Final = late_pattern("-?[0-9]{1,18}", re.ASCII)
 _MOST_TRAPS: Final = 64
 """Signals of one `trap` command."""
 

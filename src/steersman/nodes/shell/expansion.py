@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,6 +13,7 @@ from steersman.nodes.shell.patterns import glob_work, shorter
 from steersman.nodes.shell.script import Arithmetic, Function, Output, Script, Text, Variable, Word
 from steersman.nodes.shell.syntax import Reading, ShellSyntaxError
 from steersman.nodes.shell.wildcards import Pieces
+from steersman.work.patterns import late_pattern
 
 _MOST_CHARACTERS: Final = 1 << 18
 """Characters of the words of one command."""
@@ -25,7 +25,7 @@ _SPLIT_AT_ONCE: Final = 1 << 12
 """Characters that are split into words between two effects."""
 _PIECES: Final = 64
 """Parts of words that are expanded between two effects."""
-_BLANKS: Final = re.compile("[ \\t\\n]+")
+_BLANKS: Final = late_pattern("[ \\t\\n]+")
 _TRAP_ITSELF: Final = 128
 """Overhead of a trap in characters."""
 

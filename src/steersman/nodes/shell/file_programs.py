@@ -29,13 +29,14 @@ from steersman.nodes.shell.formats import filled
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute, entries, logical, make_folder, may_be_folder, may_be_of_image, tree
 from steersman.nodes.shell.patterns import glob, glob_work
+from steersman.work.patterns import late_pattern
 
 _AT_ONCE: Final = 64
-_SIZE: Final = re.compile("([0-9]{1,12})([kKMGbcw]?)B?", re.ASCII)
+_SIZE: Final = late_pattern("([0-9]{1,12})([kKMGbcw]?)B?", re.ASCII)
 _UNITS: Final = {"": 1, "c": 1, "w": 2, "b": 512, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _DISK: Final = 1 << 30
 """KiB of each file system, as `df` shows it."""
-_MODE: Final = re.compile("([ugoa]*)([-+=])([rwxX]*)", re.ASCII)
+_MODE: Final = late_pattern("([ugoa]*)([-+=])([rwxX]*)", re.ASCII)
 _LETTERS: Final = {
     "--all": "a",
     "--archive": "a",

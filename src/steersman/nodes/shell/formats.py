@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.nodes.shell.effects import MOST_BUFFERED, OutOfMemory, Work, World
+from steersman.work.patterns import late_pattern
 
-_LETTER: Final = re.compile("%(.)")
+_LETTER: Final = late_pattern("%(.)")
 
 
 def filled(world: World, form: str, put: Callable[[re.Match[str]], str]) -> Work[str]:

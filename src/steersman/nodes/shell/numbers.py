@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_TOKEN: Final = re.compile(
+from steersman.work.patterns import late_pattern
+
+_TOKEN: Final = late_pattern(
     r"\s*([0-9]{1,18}|\$?\{?[A-Za-z_][A-Za-z0-9_]*\}?|==|!=|<=|>=|&&|\|\||[-+*/%()<>])", re.ASCII
 )
 _LEVELS: Final = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
 _MOST_TOKENS: Final = 200
 _MOST_DEPTH: Final = 20
 _WRAP: Final = 1 << 64
-_SECONDS: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})([smhd]?)", re.ASCII)
+_SECONDS: Final = late_pattern(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})([smhd]?)", re.ASCII)
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 

@@ -24,6 +24,7 @@ from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute
 from steersman.nodes.shell.sed import sed
 from steersman.nodes.shell.tar import tar
+from steersman.work.patterns import late_pattern
 
 Program = Callable[[World, "list[str]"], Execution]
 _MOST_NUMBERS: Final = 1_000_000
@@ -32,8 +33,8 @@ _NUMBERS_AT_ONCE: Final = 1000
 _LAST_SECOND: Final = 253_402_300_799.0
 """Last second of the year 9999."""
 _ESCAPES: Final = MappingProxyType({"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a", "e": "\x1b"})
-_ESCAPED: Final = re.compile(r"\\(.)")
-_FORMAT: Final = re.compile(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
+_ESCAPED: Final = late_pattern(r"\\(.)")
+_FORMAT: Final = late_pattern(r"%(%|-?[0-9]{0,3}[sdi])|\\(.)", re.ASCII)
 _ESCAPED_AT_ONCE: Final = 1 << 13
 """Characters whose escapes are replaced between two effects."""
 _FORMATTED_AT_ONCE: Final = 256

@@ -24,6 +24,7 @@ from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.options import options_of
 from steersman.nodes.shell.paths import absolute
 from steersman.nodes.shell.patterns import PatternError, regular, searching
+from steersman.work.patterns import late_pattern
 
 if TYPE_CHECKING:
     import re2
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _MOST_COMMANDS: Final = 100
 _MOST_PARTS: Final = 1024
 """Parts of a replacement."""
-_REFERENCE: Final = re.compile(r"\\(.)|&", re.DOTALL)
+_REFERENCE: Final = late_pattern(r"\\(.)|&", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t"}
 
 

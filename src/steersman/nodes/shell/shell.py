@@ -49,10 +49,11 @@ from steersman.nodes.shell.script import (
     Word,
 )
 from steersman.nodes.shell.syntax import PARTS_A_TURN, Ask, Reader, Reading, ShellSyntaxError
+from steersman.work.patterns import late_pattern
 
 _MOST_DEPTH: Final = 16
 """Depth of shells in shells, and of functions that call functions."""
-_INTEGER: Final = re.compile("-?[0-9]{1,18}", re.ASCII)
+_INTEGER: Final = late_pattern("-?[0-9]{1,18}", re.ASCII)
 _STREAMS: Final = MappingProxyType({"&1": 1, "&2": 2, "/dev/stdout": 1, "/dev/stderr": 2})
 _DEVICES: Final = frozenset({"/dev/full", "/dev/null", "/dev/tty", "/dev/zero"})
 """Files that discard what is written into them."""

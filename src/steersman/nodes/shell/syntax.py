@@ -33,6 +33,7 @@ from steersman.nodes.shell.script import (
     Variable,
     Word,
 )
+from steersman.work.patterns import late_pattern
 
 MOST_CHARACTERS: Final = 64 << 10
 """Characters of one script."""
@@ -46,19 +47,19 @@ _ESCAPES_A_TURN: Final = 1000
 """Pieces of quoted text that are parsed between two TURNs."""
 _PIECES_A_TURN: Final = 128
 """Pieces of words that are parsed between two TURNs."""
-_REDIRECT: Final = re.compile("([012]?)(<<-?|>>|>|<)(&[12])?", re.ASCII)
-_NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_PARAMETER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,4}|[?$#@*!]", re.ASCII)
-_EXPANSION: Final = re.compile(":?[-=+?]|##?|%%?")
-_ASSIGNMENT: Final = re.compile("([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
-_FUNCTION: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]?\([ \t]?\)", re.ASCII)
-_OPERATOR: Final = re.compile("&&|\\|\\||;;|>>|<<|[;|&\n()<>]|")
-_PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_!{}]+(?=[\s;&|()<>]|$)", re.ASCII)
-_PLAIN: Final = re.compile("""[^ \t\r\n;&|()<>'"\\\\$`]+""")
-_QUOTED: Final = re.compile(r'[^"$`\\]+')
-_OF_DOCUMENT: Final = re.compile(r"[^$`\\]+")
-_OF_DEFAULT: Final = re.compile(r"""[^}'"\\$`]+""")
-_BLANKS: Final = re.compile("[ \t\r]+")
+_REDIRECT: Final = late_pattern("([012]?)(<<-?|>>|>|<)(&[12])?", re.ASCII)
+_NAME: Final = late_pattern("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PARAMETER: Final = late_pattern("[A-Za-z_][A-Za-z0-9_]*|[0-9]{1,4}|[?$#@*!]", re.ASCII)
+_EXPANSION: Final = late_pattern(":?[-=+?]|##?|%%?")
+_ASSIGNMENT: Final = late_pattern("([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
+_FUNCTION: Final = late_pattern(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]?\([ \t]?\)", re.ASCII)
+_OPERATOR: Final = late_pattern("&&|\\|\\||;;|>>|<<|[;|&\n()<>]|")
+_PLAIN_WORD: Final = late_pattern(r"[A-Za-z0-9_!{}]+(?=[\s;&|()<>]|$)", re.ASCII)
+_PLAIN: Final = late_pattern("""[^ \t\r\n;&|()<>'"\\\\$`]+""")
+_QUOTED: Final = late_pattern(r'[^"$`\\]+')
+_OF_DOCUMENT: Final = late_pattern(r"[^$`\\]+")
+_OF_DEFAULT: Final = late_pattern(r"""[^}'"\\$`]+""")
+_BLANKS: Final = late_pattern("[ \t\r]+")
 _ENDS: Final = frozenset({"then", "do", "done", "else", "elif", "fi", "esac", "}"})
 _FUNCTION_ITSELF: Final = 128
 """Overhead of a function in characters."""

@@ -7,7 +7,6 @@ versions of Python (CVE-2024-6232).
 from __future__ import annotations
 
 import posixpath
-import re
 import tarfile
 from collections import deque
 from typing import Final
@@ -31,6 +30,7 @@ from steersman.nodes.shell.effects import (
     bytes_of_file,
 )
 from steersman.nodes.shell.paths import absolute, may_be_folder, tree
+from steersman.work.patterns import late_pattern
 
 _MOST_ARCHIVE: Final = 4 * MOST_FILE_BYTES
 """Bytes of an archive that is read: files that fit into a container, with their headers."""
@@ -40,7 +40,7 @@ _MOST_SAID: Final = 64 << 10
 _RECORDS: Final = 256
 """Records of an extended header that are parsed between two effects."""
 _MOST_DIGITS: Final = 20
-_OCTAL: Final = re.compile(rb"[ \0]*+([0-7]*+)[ \0]*+")
+_OCTAL: Final = late_pattern(rb"[ \0]*+([0-7]*+)[ \0]*+")
 _FULL: Final = b"tar: write error: No space left on device\n"
 _IGNORED: Final = frozenset("mpovhk")
 _WITHOUT_EFFECT: Final = frozenset({"--no-same-permissions", "--no-same-owner", "--overwrite"})

@@ -16,6 +16,7 @@ from steersman.nodes.shell.lines import Input
 from steersman.nodes.shell.options import Options, options_of
 from steersman.nodes.shell.paths import absolute
 from steersman.nodes.shell.patterns import MOST_SEARCHED, PatternError, literal, regular, search_work, searching
+from steersman.work.patterns import late_pattern
 
 if TYPE_CHECKING:
     import re2
@@ -28,14 +29,14 @@ _AT_ONCE: Final = 512
 """Lines that are processed between two effects."""
 _MERGED_AT_ONCE: Final = 128
 """Lines that `sort` merges between two effects; each is compared several times."""
-_SORTED_NUMBER: Final = re.compile(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)")
+_SORTED_NUMBER: Final = late_pattern(rb"\s{0,64}(-?[0-9]{1,18}(?:\.[0-9]{1,9})?)")
 _MOST_COLUMNS: Final = 100
 """Columns that `awk` prints."""
 _FOLLOWED_EVERY: Final = 1.0
 """Seconds between two reads of a followed file."""
-_PRINTED_COLUMNS: Final = re.compile(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
-_COLUMN: Final = re.compile(r"\$([0-9]+)", re.ASCII)
-_RANGE: Final = re.compile("([0-9]{1,9})?(-)?([0-9]{1,9})?", re.ASCII)
+_PRINTED_COLUMNS: Final = late_pattern(r"\{ *print ((?:\$[0-9]{1,3}(?:, ?)?)+) *\}", re.ASCII)
+_COLUMN: Final = late_pattern(r"\$([0-9]+)", re.ASCII)
+_RANGE: Final = late_pattern("([0-9]{1,9})?(-)?([0-9]{1,9})?", re.ASCII)
 _SETS: Final = MappingProxyType(
     {
         "[:upper:]": "A-Z",

@@ -9,11 +9,12 @@ from typing import Final
 from steersman.nodes.shell.effects import MOST_PATH, Work, World
 from steersman.nodes.shell.paths import logical
 from steersman.nodes.shell.patterns import glob, glob_work
+from steersman.work.patterns import late_pattern
 
-_SPECIAL: Final = re.compile(r"([\\*?\[\]])")
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-_WILDCARD: Final = re.compile(r"[*?\[]")
-_HAS_WILDCARD: Final = re.compile(r"(?:[^\\]|\\.)*?[*?\[]", re.DOTALL)
+_SPECIAL: Final = late_pattern(r"([\\*?\[\]])")
+_ESCAPED: Final = late_pattern(r"\\(.)", re.DOTALL)
+_WILDCARD: Final = late_pattern(r"[*?\[]")
+_HAS_WILDCARD: Final = late_pattern(r"(?:[^\\]|\\.)*?[*?\[]", re.DOTALL)
 _MOST_PARTS: Final = 32
 """Parts of a path with wildcards; a longer path is taken literally."""
 _MOST_MATCHES: Final = 1 << 12

@@ -30,13 +30,14 @@ from steersman.nodes.stages.declaration import (
 from steersman.nodes.stages.expressions import Expressions, Found
 from steersman.nodes.stages.steps import PreparedStep, prepared
 from steersman.nodes.stages.typed_values import typed
+from steersman.work.patterns import late_pattern
 
 _LONGEST_TEXT: Final = 64
 """Characters of a time or a duration, which is parsed for each version of its object."""
 LONGEST_DELAY: Final = timedelta(days=365).total_seconds()
 """Longest delay in seconds; longer ones are cut to this."""
 _MOST_WEIGHT: Final = 2**63 - 1
-_INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0(?:[oO]?[0-7]+)?|[1-9][0-9]*)", re.ASCII)
+_INTEGER: Final = late_pattern(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0(?:[oO]?[0-7]+)?|[1-9][0-9]*)", re.ASCII)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ Importing this module is slow, as is compiling expressions: see `policy_inquiry`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
@@ -43,6 +42,7 @@ from steersman.registry.admissionregistration.match_validation import (
     validate_match_resources,
     validate_mutated_operations,
 )
+from steersman.work.patterns import late_pattern
 from steersman.work.threads import give_way
 
 _SPEC: Final = Path("spec")
@@ -51,8 +51,8 @@ _PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_ANNOTATION: Final = 5 << 10
 """Bytes of the expression of an audit annotation."""
-_IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
-_LINE_BREAK: Final = re.compile("[\n\r]")
+_IDENTIFIER: Final = late_pattern("[_a-zA-Z][_a-zA-Z0-9]*")
+_LINE_BREAK: Final = late_pattern("[\n\r]")
 
 Policy = ValidatingAdmissionPolicy | MutatingAdmissionPolicy
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from steersman.machinery.errors.field import quote
+from steersman.work.patterns import late_pattern
 
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER: Final = late_pattern(r"[+-]?[0-9]{1,19}")
 
 
 class IndexesError(ValueError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
+from steersman.work.patterns import late_pattern
 
 LONGEST_REFERENCE: Final = 1024
 """Bytes; a longer reference is invalid (a name has at most 255, a tag 128, a digest about 140)."""
@@ -15,13 +15,13 @@ _LONGEST_NAME: Final = 255
 _DOMAIN_LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _DOMAIN: Final = rf"(?:{_DOMAIN_LABEL}(?:\.{_DOMAIN_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
 _COMPONENT: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-_REFERENCE: Final = re.compile(
+_REFERENCE: Final = late_pattern(
     rf"(?P<name>(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
     r"(?::(?P<tag>[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?"
     r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?"
 )
-_IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
-_DIGEST: Final = re.compile(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
+_IDENTIFIER: Final = late_pattern(r"[a-f0-9]{64}")
+_DIGEST: Final = late_pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
 
 
 def pull_policy_for(image: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
@@ -11,13 +10,14 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import byte_length, is_c_identifier
 from steersman.machinery.validation.leaves import validate_dns1123_subdomain, validate_with
 from steersman.registry.validation.drivers import validate_driver_name
+from steersman.work.patterns import late_pattern
 
 T = TypeVar("T")
 
 MAX_POOL_NAME: Final = 253
 MAX_ID: Final = 32
 
-_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID: Final = late_pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _URN: Final = "urn:uuid:"
 
 

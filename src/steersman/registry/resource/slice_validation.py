@@ -43,6 +43,7 @@ from steersman.registry.resource.claim_validation import EFFECTS
 from steersman.registry.resource.names import validate_items, validate_pool_name, validate_qualified_name, validate_set
 from steersman.registry.resource.request_policy_validation import validate_request_policy
 from steersman.registry.validation.drivers import validate_driver_name
+from steersman.work.patterns import late_pattern
 
 MAX_DEVICES: Final = 128
 MAX_DEVICES_ADVANCED: Final = 64
@@ -55,7 +56,7 @@ MAX_CONSUMED_SETS: Final = 2
 """The most counter sets that one device consumes from."""
 MAX_COUNTERS: Final = 32
 
-_SEMVER: Final = re.compile(
+_SEMVER: Final = late_pattern(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
     r"(?:-((?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
     r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.formats import is_dns1123_subdomain, regex_error
 from steersman.machinery.validation.leaves import validate_with
+from steersman.work.patterns import late_pattern
 
 _HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_PATTERN: Final = re.compile(_HTTP_PATH)
+_PATTERN: Final = late_pattern(_HTTP_PATH)
 
 
 def validate_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:

@@ -25,12 +25,13 @@ from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import SEALED, KeyValue, Storage
 from steersman.store.store import Store
 from steersman.work.offloading import offload_if
+from steersman.work.patterns import late_pattern
 from steersman.work.yielding import time_sliced
 
 _LONGEST: Final = 4 << 10
 """Characters of a path."""
-_DEFINED_GROUP: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.ASCII)
-_PLURAL: Final = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
+_DEFINED_GROUP: Final = late_pattern(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.ASCII)
+_PLURAL: Final = late_pattern(r"[a-z0-9][a-z0-9-]*", re.ASCII)
 
 Removed = Callable[[GroupResource, str], Storage | None]
 """Function (resource, key prefix) -> the storage of a resource that is not served; None if the prefix is another's."""

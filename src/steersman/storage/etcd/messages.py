@@ -5,12 +5,12 @@ Keys are bytes here. Requests omit fields with default values. Only the needed f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from steersman.net.protobuf_fields import varint
+from steersman.work.patterns import late_pattern
 
 RANGE: Final = "/etcdserverpb.KV/Range"
 TXN: Final = "/etcdserverpb.KV/Txn"
@@ -260,7 +260,7 @@ def _stored(data: bytes, at: int, end: int) -> Stored:
 
 
 _NUMBER: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-_HEADER: Final = re.compile(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NUMBER, _NUMBER))
+_HEADER: Final = late_pattern(rb"(?:\x08%b)?(?:\x10%b)?\x18(?=%b)" % (_NUMBER, _NUMBER, _NUMBER))
 """The start of a ResponseHeader: cluster and member IDs, which are large numbers and not needed, then the revision."""
 
 

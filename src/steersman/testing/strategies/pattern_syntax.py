@@ -9,12 +9,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from steersman.work.patterns import late_pattern
+
 _LARGEST_GAP: Final = 1 << 30
 """The end of a repetition without one."""
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 _EMPTY_ESCAPES: Final = frozenset("AbBz")
 _CLASS_ESCAPES: Final = frozenset("dDsSwW")
-_TOKEN: Final = re.compile(
+_TOKEN: Final = late_pattern(
     r"\\Q(?P<quoted>(?s:.*?))(?:\\E|\Z)"
     r"|(?P<unicode>\\[pP](?:\{[^{}]*\}|(?s:.)))"
     r"|\\x(?:\{(?P<code>[0-9A-Fa-f]+)\}|(?P<hex>[0-9A-Fa-f]{2}))"

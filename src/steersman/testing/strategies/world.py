@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.testing.threaded_environment import ThreadedEnvironment
+from steersman.work.patterns import late_pattern
 
 _OF_THE_SERVER: Final = frozenset(
     {"Event", "Lease", "Endpoints", "EndpointSlice", "Pod", "ReplicaSet", "ControllerRevision", "ServiceAccount"}
@@ -16,7 +16,7 @@ _OF_THE_SERVER: Final = frozenset(
 """Kinds that the cluster itself makes, or that depend on the moment."""
 _METADATA: Final = ("name", "namespace", "labels", "annotations", "finalizers")
 _OWN_ANNOTATIONS: Final = ("kopf.zalando.org/", "kubectl.kubernetes.io/last-applied-configuration")
-_MOMENT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[0-9.]*(?:Z|[+-][0-9:]{5,6})")
+_MOMENT: Final = late_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[0-9.]*(?:Z|[+-][0-9:]{5,6})")
 _BY_CHANCE: Final = ("uid", "resourceVersion", "observedGeneration", "generation")
 
 

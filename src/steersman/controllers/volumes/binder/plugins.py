@@ -6,13 +6,13 @@ only hostPath can delete volumes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from steersman.api.core.v1 import PersistentVolume
 from steersman.machinery.built_in.volumes import PROVISIONED_BY
+from steersman.work.patterns import late_pattern
 
 MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 _DRIVERS: Final[Mapping[str, str]] = MappingProxyType(
@@ -30,7 +30,7 @@ _BUILT_IN: Final = "kubernetes.io/"
 _HOST_PATH: Final = "kubernetes.io/host-path"
 _PLUGINS: Final = frozenset({_HOST_PATH, "kubernetes.io/nfs", "kubernetes.io/fc", "kubernetes.io/iscsi"})
 _CSI: Final = "kubernetes.io/csi"
-_DELETABLE_PATH: Final = re.compile(r"/tmp/.+")
+_DELETABLE_PATH: Final = late_pattern(r"/tmp/.+")
 
 
 class NoPlugin(Exception):

@@ -7,7 +7,6 @@ the number. An embedded struct is a nested message, although the Python class ha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -17,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.api import tables
+from steersman.work.patterns import late_pattern
 
 # Kinds of field values. Values up to RAW have a length before them, the others are numbers.
 STRING: Final = 0
@@ -94,7 +94,7 @@ _SCALARS: Final = frozenset({BOOL, INT32, INT64, FLOAT64, STRING})
 _NULLABLE: Final = _SCALARS | {BYTES, ITEMS, INT_OR_STRING, JSON, SCHEMA_OR_BOOL}
 """Kinds whose values may be empty but not None."""
 
-_MAP_TYPE = re.compile(r"map\[[^\]]*\]")
+_MAP_TYPE = late_pattern(r"map\[[^\]]*\]")
 
 
 class NotMarshalableError(TypeError):

@@ -17,10 +17,11 @@ from steersman.nodes.stages.go_template.values import (
     text_of,
     type_name,
 )
+from steersman.work.patterns import late_pattern
 
 MOST_WIDTH: Final = 1000
 """Largest width and precision of a verb."""
-_VERB: Final = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:\.(\d*|\*))?(.|\Z)", re.DOTALL | re.ASCII)
+_VERB: Final = late_pattern(r"%([-+# 0]*)(\d+|\*)?(?:\.(\d*|\*))?(.|\Z)", re.DOTALL | re.ASCII)
 _BASES: Final = {"b": "b", "o": "o", "x": "x", "X": "X", "d": "d"}
 
 

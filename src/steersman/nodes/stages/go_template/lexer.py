@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from steersman.nodes.stages.go_template.values import TemplateError
+from steersman.work.patterns import late_pattern
 
 
 class Token(Enum):
@@ -39,7 +40,7 @@ class Lexeme(NamedTuple):
 
 
 _SPACE: Final = " \t\r\n"
-_IN_ACTION: Final = re.compile(
+_IN_ACTION: Final = late_pattern(
     r"""(?P<SPACE>[ \t\r\n]+)
     | (?P<STRING>"(?:\\.|[^"\\\n])*"|`[^`]*`)
     | (?P<CHARACTER>'(?:\\.|[^'\\\n])+')
@@ -53,7 +54,7 @@ _IN_ACTION: Final = re.compile(
 )
 _ENDS_WORD: Final = frozenset((*" \t\r\n.,|:()=", ""))
 """Characters that may follow a field, a variable or a word, besides the end of the action."""
-_TRIMS: Final = re.compile(r"[ \t\r\n]+-}}")
+_TRIMS: Final = late_pattern(r"[ \t\r\n]+-}}")
 
 
 def lexemes(source: str) -> Iterator[Lexeme]:

@@ -11,11 +11,12 @@ from steersman.nodes.stages.go_template import syntax
 from steersman.nodes.stages.go_template.lexer import Lexeme, Token, lexemes
 from steersman.nodes.stages.go_template.syntax import Nodes, Operand, Pipeline
 from steersman.nodes.stages.go_template.values import TemplateError
+from steersman.work.patterns import late_pattern
 
 _MOST_NESTED: Final = 100
 """Depth of nested actions and parentheses."""
 _BRANCHES: Final = ("if", "with", "range")
-_ESCAPE: Final = re.compile(
+_ESCAPE: Final = late_pattern(
     r"""\\(?:([abfnrtv\\'"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|.)"""
 )
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
+from steersman.work.patterns import late_pattern
+
 MOST_SOURCE: Final = 1 << 14
 """Characters of an expression."""
 KEYWORDS: Final = frozenset(
@@ -13,7 +15,7 @@ KEYWORDS: Final = frozenset(
         *("and", "or", "label", "import", "include", "__loc__"),
     }
 )
-_TOKEN: Final = re.compile(
+_TOKEN: Final = late_pattern(
     r"(?P<space>[ \t\r\n]++|#[^\n]*+)"
     r"|(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?)"
     r"|(?P<field>\.[a-zA-Z_][a-zA-Z0-9_]*+)"
@@ -23,7 +25,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<operator>//=|\|=|\+=|-=|\*=|/=|%=|==|!=|<=|>=|//|\.\.|[.\[\](){}|,:;=<>+\-*/%?\"])",
     re.ASCII,
 )
-_PLAIN: Final = re.compile(r'[^"\\]++')
+_PLAIN: Final = late_pattern(r'[^"\\]++')
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 _MOST_DEPTH: Final = 64
 """Expressions within each other in a text."""

@@ -23,6 +23,7 @@ from steersman.net.ascii import is_digits
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
 from steersman.nodes.stages.go_template.values import TemplateError, Value, check_size, plain, truth, type_name
 from steersman.nodes.stages.sprig.collections import kind_name, same
+from steersman.work.patterns import late_pattern
 
 _BLOCK: Final = 16
 """Bytes of a block of AES."""
@@ -31,7 +32,7 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS: Final = "0123456789"
 _BASE64: Final = frozenset(f"{_LETTERS}{_DIGITS}+/=")
 _HTML: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-_EXPANDED: Final = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})", re.ASCII)
+_EXPANDED: Final = late_pattern(r"\$(?:\$|(\w+)|\{(\w+)\})", re.ASCII)
 
 
 def _default(instead: Value, *given: Value) -> Value:

@@ -15,6 +15,7 @@ from steersman.machinery.values.durations import DurationError, format_duration,
 from steersman.net.ascii import is_digits
 from steersman.nodes.stages.go_template.builtins import Function, text
 from steersman.nodes.stages.go_template.values import Opaque, TemplateError, Value
+from steersman.work.patterns import late_pattern
 
 _SECOND: Final = 10**9
 _MOST_TEXT: Final = 200
@@ -24,7 +25,7 @@ _MONTHS: Final = (
     *("August", "September", "October", "November", "December"),
 )
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_LAYOUT: Final = re.compile(
+_LAYOUT: Final = late_pattern(
     r"January|Jan|Monday|Mon|MST|2006|-07:00:00|-070000|-07:00|-0700|-07|Z07:00:00|Z070000|Z07:00|Z0700|Z07"
     r"|[.,]0+(?![0-9])|[.,]9+(?![0-9])|002|__2|_2|01|02|03|04|05|06|15|PM|pm|1|2|3|4|5",
     re.ASCII,

@@ -11,11 +11,12 @@ from typing import Final
 from steersman.net.ascii import is_digits
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
 from steersman.nodes.stages.go_template.values import TemplateError, Value, text_of
+from steersman.work.patterns import late_pattern
 
 MOST_NUMBERS: Final = 10_000
 """Elements of a list that a function creates."""
-_WHOLE: Final = re.compile("[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)", re.ASCII)
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+_WHOLE: Final = late_pattern("[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)", re.ASCII)
+_DECIMAL: Final = late_pattern(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 _LONGEST: Final = 400
 
 

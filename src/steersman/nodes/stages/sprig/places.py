@@ -13,6 +13,7 @@ from steersman.machinery.go.urls import UrlError, parse_reference
 from steersman.net.ascii import is_digits
 from steersman.nodes.stages.go_template.builtins import Function, text
 from steersman.nodes.stages.go_template.values import Opaque, TemplateError, Value
+from steersman.work.patterns import late_pattern
 
 _MOST_TEXT: Final = 256
 
@@ -97,15 +98,15 @@ def _join_url(value: Value) -> str:
 
 # Versions
 
-_VERSION: Final = re.compile(
+_VERSION: Final = late_pattern(
     r"v?([0-9]{1,18})(?:\.([0-9]{1,18}))?(?:\.([0-9]{1,18}))?(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?", re.ASCII
 )
-_CONSTRAINT: Final = re.compile(
+_CONSTRAINT: Final = late_pattern(
     r"(?:(=|!=|>=|=>|<=|=<|>|<|~>|~|\^)[ \t]*)?v?([0-9]{1,18}|[xX*])(?:\.([0-9]{1,18}|[xX*]))?"
     r"(?:\.([0-9]{1,18}|[xX*]))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?",
     re.ASCII,
 )
-_RANGE: Final = re.compile(r"(?<![^ |,])([^ |,]+) +- +([^ |,]+)", re.ASCII)
+_RANGE: Final = late_pattern(r"(?<![^ |,])([^ |,]+) +- +([^ |,]+)", re.ASCII)
 
 
 class Version(Opaque):

@@ -12,6 +12,7 @@ from steersman.machinery.go.strings import split_space, to_lower, to_upper, trim
 from steersman.nodes.stages.go_template.builtins import Function, integer, text
 from steersman.nodes.stages.go_template.evaluation import MOST_TEXT
 from steersman.nodes.stages.go_template.values import TemplateError, Value, text_of
+from steersman.work.patterns import late_pattern
 
 _OF_WORDS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
@@ -185,7 +186,7 @@ def _wrapped(width: Value, newline: str, value: Value, *, breaks: bool) -> str:
     return newline.join([*parts, given[at:]])
 
 
-_WORD: Final = re.compile("[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+[a-z]*|[^A-Za-z0-9 _-]+", re.ASCII)
+_WORD: Final = late_pattern("[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+[a-z]*|[^A-Za-z0-9 _-]+", re.ASCII)
 _MOST_WORDS: Final = 1 << 16
 
 

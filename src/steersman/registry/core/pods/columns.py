@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from steersman.api.core import v1 as core
 from steersman.machinery.values import times
@@ -16,8 +17,7 @@ _NODE_LOST: Final = "NodeLost"
 """The status reason that the node lifecycle controller sets on pods of an unreachable node."""
 
 
-@dataclass(slots=True)
-class PodSummary:
+class PodSummary(Struct):
     """The data of the Ready, Status and Restarts cells. `last_restart` is a time or ""."""
 
     reason: str
@@ -27,8 +27,7 @@ class PodSummary:
     last_restart: str = ""
 
 
-@dataclass(slots=True)
-class _Restarts:
+class _Restarts(Struct):
     count: int = 0
     last: str = ""
 

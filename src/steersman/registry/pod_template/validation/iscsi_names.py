@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_RUN: Final = re.compile(r"[a-zA-Z0-9.-]++")
-_AUTHORITY: Final = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[a-zA-Z0-9.-]")
-_NOT_IN_REST: Final = re.compile(r"[,;*&$|\t\n\f\r ]")
+from steersman.work.patterns import late_pattern
+
+_RUN: Final = late_pattern(r"[a-zA-Z0-9.-]++")
+_AUTHORITY: Final = late_pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[a-zA-Z0-9.-]")
+_NOT_IN_REST: Final = late_pattern(r"[,;*&$|\t\n\f\r ]")
 _is_eui: Final = re.compile(r"eui.[a-zA-Z0-9]{16}").fullmatch
 _is_naa: Final = re.compile(r"naa.[a-zA-Z0-9]{32}").fullmatch
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from operator import attrgetter
@@ -20,10 +19,11 @@ from steersman.registry.pod_template.validation.options import PodValidationOpti
 from steersman.registry.pod_template.validation.paths import validate_local_path
 from steersman.registry.pod_template.validation.scheduling import validate_label_keys
 from steersman.registry.pod_template.validation.security import host_sysctl_error
+from steersman.work.patterns import late_pattern
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
-_DELETION_COST: Final = re.compile(r"-?[0-9]{1,10}")
+_DELETION_COST: Final = late_pattern(r"-?[0-9]{1,10}")
 _NOWHERE: Final = Path()
 _OF_NUMBERS: Final = frozenset(("Lt", "Gt"))
 _USUAL_RESOURCES: Final = frozenset(("cpu", "memory"))
