@@ -462,7 +462,7 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
             raise
         if response.upgrade is not None:
             await exchange.upgrade(response.upgrade)
-        elif is_pulled(response.body):
+        elif type(response.body) is not bytes and is_pulled(response.body):
             await pump(cast(AsyncIterator[bytes], response.body), exchange)
     except asyncio.CancelledError:
         exchange.abort()
