@@ -149,7 +149,10 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
 async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
     """Run mutating admission of an object that is to be stored; return the attributes with the resulting object."""
     record = write.admission(CREATE if old is None else UPDATE, obj, old, name=obj.metadata.name)
-    await mutated(write, record)
+    owners = obj.metadata.managed_fields
+    await write.scope.shared.admission.admit(record)
+    if record.obj.metadata.managed_fields is not owners:
+        await offload(keep_valid_owners, write.request, record.obj, owners)
     if record.obj.metadata.owner_references:
         await offload(partial(deduplicate_owners, write.request, record.obj, after_admission=True))
     return record

@@ -87,6 +87,11 @@ class Account:
         self.permit: Permit | None = None
 
     @property
+    def account(self) -> Account:
+        """The account itself, so that an account and the owner of one are read alike."""
+        return self
+
+    @property
     def user(self) -> str:
         """Name of the user for whom the work is done."""
         return self._user if isinstance(self._user, str) else self._user()
@@ -184,7 +189,7 @@ async def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     have no account: it is made when the worker threads are needed.
     """
     owner = _bound.get(None)
-    account = owner if owner is None or isinstance(owner, Account) else owner.account
+    account = None if owner is None else owner.account
     if account is None or not account.is_large:
         here = _here.state
         outer, here.is_offloading = here.is_offloading, True
