@@ -22,6 +22,7 @@ from steersman.tracing.trace import COMPONENT, MAX_TEXT, StepKind, Trace, cut
 if TYPE_CHECKING:
     from steersman.authentication.user import UserInfo
     from steersman.authorization.interface import Verdict
+    from steersman.endpoints.request_info import RequestInfo
     from steersman.flowcontrol.fairness import Flow
     from steersman.flowcontrol.queue_set import Ticket
 
@@ -179,12 +180,9 @@ def answered(request: Request, code: int, size: int | None, reads_spans: bool) -
     """Return the facts about an answered request. Every request passes here while traces are read: this code avoids
     calls where it can.
     """
-    action, user = NO_ACTION, None
-    try:
-        action = request.info.action
-        user = request.user
-    except AttributeError:
-        pass  # the path was unintelligible, or the request not authenticated
+    info: RequestInfo | None = request.info  # None if the path was unintelligible
+    user: UserInfo | None = request.user  # None if the request was not authenticated
+    action = NO_ACTION if info is None else info.action
     http, flow = request.http, request.flow
     needs_details = reads_spans or request.watchers or request.warnings or action.verb in _READS
     path, uid, agent = request.path, request.audit_id, request.headers.get("user-agent", "")

@@ -89,17 +89,30 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     Raises StatusError 413 for too many bytes, 500 if the body is malformed or never completes, and 429 before reading
     if the body is announced as large and many large requests of the same account are waiting.
     """
+    data = body_at_hand(scope, request)
+    if data is not None:
+        return data
+    limit = scope.shared.max_body_bytes
+    try:
+        data = await request.http.body.read(limit)
+    except BodyTooLarge:
+        raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
+    except BodyAborted as error:
+        raise plain_internal(str(error)) from None
+    return _noted(scope, request, data)
+
+
+def body_at_hand(scope: Scope, request: Request) -> bytes | None:
+    """Return the whole body if it has arrived in one piece, otherwise None. Raises StatusError 429 as `read_body`."""
     limit = scope.shared.max_body_bytes
     if request.account is not None and request.account.permit is not None and 0 < large_length(request) <= limit:
         _check_room(request)
     data = request.http.body.whole(limit)
-    if data is None:
-        try:
-            data = await request.http.body.read(limit)
-        except BodyTooLarge:
-            raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
-        except BodyAborted as error:
-            raise plain_internal(str(error)) from None
+    return None if data is None else _noted(scope, request, data)
+
+
+def _noted(scope: Scope, request: Request, data: bytes) -> bytes:
+    """Count a body that was read, and return it."""
     scope.shared.metrics.received(request.action, len(data))
     if (recorder := current_recorder()) is not None:
         recorder.marks += ("limitedReadBody succeeded", monotonic(), {"len": len(data)})

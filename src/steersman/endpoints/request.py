@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from steersman.authentication.interface import NO_REMARKS
+from msgspec import Struct
+
+from steersman.authentication.interface import NO_REMARKS, Remarks
 from steersman.authentication.user import ANONYMOUS
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
 from steersman.endpoints.query import NO_QUERY, Query, first_parameter, first_parameters, parse_query
 from steersman.endpoints.request_info import RequestInfo
-from steersman.machinery.identity.action import NO_ACTION
+from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
 from steersman.rest.context import Context
@@ -34,7 +36,11 @@ _LONG: Final = 4 << 10
 """Characters of a query whose parsing may take more than a few milliseconds."""
 
 
-class Request:
+_NOT_YET: Final[Any] = None
+"""Value of an attribute that a filter has not set yet."""
+
+
+class Request(Struct, eq=False):
     """A request on its way through the filters to its handler.
 
     - `http` is the message itself; `headers`, `method` and `path` are the message's.
@@ -57,80 +63,46 @@ class Request:
     - `as_of` is the revision at which a get or list is answered, 0 for the present or the requested one.
     """
 
-    __slots__ = (
-        "_threads",
-        "account",
-        "action",
-        "as_of",
-        "audit",
-        "audit_id",
-        "authentication_seconds",
-        "deadline",
-        "entered",
-        "estimate",
-        "flow",
-        "headers",
-        "http",
-        "info",
-        "initialized",
-        "method",
-        "newest",
-        "path",
-        "query",
-        "received",
-        "recorded",
-        "refused",
-        "remarks",
-        "subpath",
-        "ticket",
-        "trace",
-        "user",
-        "verdict",
-        "warnings",
-        "watchers",
-    )
+    http: HttpRequest
+    _threads: WorkerThreads | None = None
+    """The server's worker threads; only tests omit them."""
+    account: Account | None = None
+    method: str = ""
+    path: str = ""
+    headers: Headers = _NOT_YET
+    action: Action = NO_ACTION
+    subpath: str = ""
+    warnings: list[str] = []
+    received: float = 0.0
+    deadline: float = 0.0
+    audit_id: str = ""
+    audit: Trail | None = None
+    remarks: Remarks = NO_REMARKS
+    authentication_seconds: float = 0.0
+    recorded: Awaitable[bool] | None = None
+    refused: bool = False
+    verdict: Verdict | None = None
+    newest: int = 0
+    as_of: int = 0
+    flow: Flow | None = None
+    watchers: int = 0
+    initialized: Callable[[], None] | None = None
+    info: RequestInfo = _NOT_YET
+    user: UserInfo = _NOT_YET
+    query: Query = NO_QUERY
+    estimate: Estimate = _NOT_YET
+    ticket: Ticket | None = None
+    trace: Trace = _NOT_YET
+    entered: list[float] = _NOT_YET
 
-    info: RequestInfo
-    user: UserInfo
-    query: Query
-    estimate: Estimate
-    ticket: Ticket | None
-    trace: Trace
-    entered: list[float]
-
-    def __init__(self, http: HttpRequest, threads: WorkerThreads | None = None) -> None:
-        """`threads` are the server's worker threads; only tests omit them."""
-        self.http = http
-        self._threads = threads
-        self.account: Account | None = None
-        self.method: str = http.method
-        self.path: str = http.path
-        self.headers: Headers = http.headers
-        self.action = NO_ACTION
-        self.subpath = ""
-        self.warnings: list[str] = []
-        self.received = 0.0
-        self.deadline = 0.0
-        self.audit_id = ""
-        self.audit: Trail | None = None
-        self.remarks = NO_REMARKS
-        self.authentication_seconds = 0.0
-        self.recorded: Awaitable[bool] | None = None
-        self.refused = False
-        self.verdict: Verdict | None = None
-        self.newest = 0
-        self.as_of = 0
-        self.flow: Flow | None = None
-        self.watchers = 0
-        self.initialized: Callable[[], None] | None = None
+    def __post_init__(self) -> None:
+        http = self.http
+        self.method, self.path, self.headers = http.method, http.path, http.headers
         accept = http.headers.get("accept")
         if accept is not None and len(accept) > LONGEST_ACCEPT:
             http.headers["accept"] = bounded(accept)
-        query = http.query
-        if not query:
-            self.query = NO_QUERY
-        elif len(query) < SHORT_QUERY:
-            self.query = parse_query(query)
+        if http.query and len(http.query) < SHORT_QUERY:
+            self.query = parse_query(http.query)
 
     @property
     def uri(self) -> str:
@@ -150,7 +122,7 @@ class Request:
         self.account = None
 
     def _account_of(self) -> str:
-        return self.user.name if hasattr(self, "user") else ANONYMOUS
+        return ANONYMOUS if self.user is _NOT_YET else self.user.name
 
     @property
     def has_long_query(self) -> bool:

@@ -20,7 +20,7 @@ from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, Up
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
-from steersman.endpoints.bodies import is_large_body, read_body
+from steersman.endpoints.bodies import body_at_hand, is_large_body, read_body
 from steersman.endpoints.negotiation import JSON, Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import OptionsOf
@@ -90,7 +90,9 @@ async def parse(
         await offload_if(True, scope.kind.warm)
     wanted = representation(scope, request)
     media = media_of(scope, request)
-    data = await read_body(scope, request)
+    data = body_at_hand(scope, request)
+    if data is None:
+        data = await read_body(scope, request)
     options: Any = options_of.none
     if options is None or request.http.query:
         options = await offload_if(True, options_of, request) if request.has_long_query else options_of(request)
@@ -147,7 +149,10 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
 async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
     """Run mutating admission of an object that is to be stored; return the attributes with the resulting object."""
     record = write.admission(CREATE if old is None else UPDATE, obj, old, name=obj.metadata.name)
-    await mutated(write, record)
+    owners = obj.metadata.managed_fields
+    await write.scope.shared.admission.admit(record)
+    if record.obj.metadata.managed_fields is not owners:
+        await offload(keep_valid_owners, write.request, record.obj, owners)
     if record.obj.metadata.owner_references:
         await offload(partial(deduplicate_owners, write.request, record.obj, after_admission=True))
     return record

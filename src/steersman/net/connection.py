@@ -441,7 +441,8 @@ class Core:
     def ended(self, task: asyncio.Task[None]) -> None:
         """Count the end of a handler's task. A failure is logged."""
         self.counters.running -= 1
-        self._changed()
+        if self._change is not None:
+            self._changed()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the task of a request failed", exc_info=error)
 
@@ -462,7 +463,7 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
             raise
         if response.upgrade is not None:
             await exchange.upgrade(response.upgrade)
-        elif is_pulled(response.body):
+        elif type(response.body) is not bytes and is_pulled(response.body):
             await pump(cast(AsyncIterator[bytes], response.body), exchange)
     except asyncio.CancelledError:
         exchange.abort()
@@ -473,7 +474,8 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
             exchange.abort()
         else:
             exchange.respond(internal_server_error())
-    if exchange.closed:  # otherwise the connection calls notify_end when the answer has been sent
+    # otherwise the connection calls notify_end when the answer has been sent
+    if exchange.closed and exchange.request.on_request_end is not None:
         notify_end(exchange.request)
 
 

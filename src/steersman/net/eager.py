@@ -13,7 +13,7 @@ import asyncio
 import contextvars
 import sys
 import types
-from asyncio.tasks import _enter_task, _leave_task
+from asyncio.tasks import _current_tasks, _enter_task, _leave_task  # type: ignore[attr-defined]
 from collections.abc import Coroutine, Generator
 from typing import Any, TypeVar
 
@@ -114,7 +114,7 @@ def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
     context = contextvars.copy_context()
     running = Running()
     as_task: Any = running
-    outer = asyncio.current_task(loop)
+    outer = _current_tasks.get(loop)  # as asyncio.current_task, which is written in Python
     if outer is not None:
         _leave_task(loop, outer)
     _enter_task(loop, as_task)

@@ -167,7 +167,8 @@ class OutgoingAnswer:
             self.close_sink()
         if reason is not None and self.task is not None and not self.task.done():
             self.task.cancel()
-        notify_end(self.request)
+        if self.request.on_request_end is not None:
+            notify_end(self.request)
         return dropped
 
     def close_sink(self) -> None:

@@ -15,6 +15,7 @@ from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.consistency import ConsistencyWait
 from steersman.endpoints.filters.lifetime import WaitGroup
 from steersman.endpoints.filters.tracing import Endings
+from steersman.endpoints.installer import Route
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.request_info import RequestInfo
@@ -168,15 +169,22 @@ class Server:
 
     # Requests
 
-    async def handle(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Awaitable[Response]:
         """Dispatch a request to another server, a route of the catalogue, or the handler of a path."""
         info = request.info
         if self.delegated and (delegate := self._delegate(info.path)) is not None:
-            return await delegate(request)
+            return delegate(request)
         route = self.catalogue.routes.get(info.template)
+        if route is not None and not route.by_definition:
+            return instrumented(self.config, route, request)
+        return self._handle_unless_behind(request, route)
+
+    async def _handle_unless_behind(self, request: Request, route: Route | None) -> Response:
+        """Dispatch a request for which another process may have defined a resource."""
+        info = request.info
         if route is None and self.consistency_wait is not None and not request.newest and self.behind is not None:
             await self.consistency_wait.wait(request)  # the requested resource may have been defined by another process
-        if (route is None or route.by_definition) and (waiting := self._is_behind(request)) is not None:
+        if (waiting := self._is_behind(request)) is not None:
             await waiting
             route = self.catalogue.routes.get(info.template)
         if route is not None and (not route.by_definition or route.is_usual(request)):

@@ -300,15 +300,20 @@ class _MappingSubscriber:
         """Deliver events whose values are available, and let the rest wait."""
         if self._waiting:
             self._wait_for(events)
-        elif all(map(self._is_plain, events)):
+        elif self._are_plain(events):
             self._deliver(events)
         else:
             self._take_others(events)
 
-    def _is_plain(self, event: Event) -> bool:
-        current, previous = event.current, event.previous
+    def _are_plain(self, events: Sequence[Event]) -> bool:
         is_value = self._is_value
-        return (current is None or is_value(current.value)) and (previous is None or is_value(previous.value))
+        for event in events:
+            current, previous = event.current, event.previous
+            if (current is not None and not is_value(current.value)) or (
+                previous is not None and not is_value(previous.value)
+            ):
+                return False
+        return True
 
     def _take_others(self, events: Sequence[Event]) -> None:
         ready: list[Event] = []

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from steersman.authentication.user import COMPONENTS
+from steersman.authentication.user import COMPONENTS, UserInfo
 from steersman.endpoints.request import Request
 
 _KEPT: Final = 200
@@ -35,7 +35,7 @@ class Journal:
 
     def note(self, request: Request, code: int, seconds: float) -> None:
         """Record a request and its status code (endpoints.filters.observation)."""
-        user = getattr(request, "user", None)  # absent if the request was not authenticated
+        user: UserInfo | None = request.user  # None if the request was not authenticated
         name = "" if user is None else user.name
         if not name.startswith(COMPONENTS):
             path = request.path[:_LONGEST_PATH]

@@ -36,11 +36,21 @@ class _TakesLong(BaseException):
     """Ends work on the event loop that must run again in a worker thread. Only `offload` catches it."""
 
 
-class _Here(local):
+class _State:
     """State of one thread."""
 
-    is_offloading = False
-    """True while `offload` runs work on the event loop of this thread."""
+    __slots__ = ("is_offloading",)
+
+    def __init__(self) -> None:
+        self.is_offloading = False
+        """True while `offload` runs work on the event loop of this thread."""
+
+
+class _Here(local):
+    """Holder of the state of each thread: one access to a thread-local variable costs as much as many attributes."""
+
+    def __init__(self) -> None:
+        self.state = _State()
 
 
 _here: Final = _Here()
@@ -75,6 +85,11 @@ class Account:
         self._user = user
         self.is_large = False
         self.permit: Permit | None = None
+
+    @property
+    def account(self) -> Account:
+        """The account itself, so that an account and the owner of one are read alike."""
+        return self
 
     @property
     def user(self) -> str:
@@ -174,16 +189,17 @@ async def offload(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     have no account: it is made when the worker threads are needed.
     """
     owner = _bound.get(None)
-    account = owner if owner is None or isinstance(owner, Account) else owner.account
+    account = None if owner is None else owner.account
     if account is None or not account.is_large:
-        outer, _here.is_offloading = _here.is_offloading, True
+        here = _here.state
+        outer, here.is_offloading = here.is_offloading, True
         try:
             return work(*args, **kwargs)
         except _TakesLong:
             account = account or current()
             account.mark_large()
         finally:
-            _here.is_offloading = outer
+            here.is_offloading = outer
     return await account.run_in_thread(work, *args, **kwargs)
 
 
@@ -211,7 +227,7 @@ def can_move_to_thread() -> bool:
 
     `ensure_offloaded` would then move the work to a worker thread.
     """
-    return _here.is_offloading
+    return _here.state.is_offloading
 
 
 def ensure_offloaded() -> None:
@@ -221,7 +237,7 @@ def ensure_offloaded() -> None:
 
     In a worker thread this does nothing. On an event loop outside of `offload` it reports to `missed_offloads`.
     """
-    if _here.is_offloading:
+    if _here.state.is_offloading:
         raise _TakesLong
     expect_offloading()
 
@@ -231,7 +247,7 @@ def expect_offloading() -> None:
     `offload`.
     """
     # _get_running_loop, as get_running_loop would raise an exception in each worker thread
-    if not _here.is_offloading and asyncio._get_running_loop() is not None:
+    if not _here.state.is_offloading and asyncio._get_running_loop() is not None:
         missed_offloads()
 
 

@@ -126,7 +126,7 @@ def refused(auditor: Auditor | None, request: Request, message: str, answer: Cal
 def begin(auditor: Auditor, request: Request) -> Trail | None:
     """Return the audit trail of a request, or None if the policy does not record it."""
     info = request.info
-    user: UserInfo | None = getattr(request, "user", None)
+    user: UserInfo | None = request.user  # None before authentication
     action = info.authorized_action
     recorded = auditor.config_for(user, action, None if info.resource_request else info.path)
     if recorded is None:

@@ -7,6 +7,8 @@ WithRequestDeadline, WithTimeoutForNonLongRunningRequests, WithWarningRecorder.
 from __future__ import annotations
 
 import asyncio
+import types
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from steersman.endpoints.filters.audit import refused
@@ -89,7 +91,20 @@ def with_lifetime(
             try:
                 request.deadline = request.received + longest
                 refusal = _shorten(request, longest, auditor) if request.http.query else None
-                response = refusal or await _in_time(request, next_, metrics)
+                if refusal is None:
+                    step = next_(request).__await__()
+                    try:
+                        awaited = [next(step)]  # most requests never wait, and then need no timer
+                    except StopIteration as done:
+                        response = done.value
+                    else:
+                        response = await _in_time(request, step, awaited, metrics)
+                    if type(response.body) is StreamedBody:
+                        _limit_body(request, response.body, metrics)
+                    if request.warnings:
+                        add_warnings(request, response)
+                else:
+                    response = refusal
             except BaseException:
                 group.leave()
                 raise
@@ -138,31 +153,23 @@ def _duration(text: str) -> int:
     return parse_duration(text)
 
 
-async def _in_time(request: Request, next_: Handler, metrics: RequestMetrics) -> Response:
-    """Return the answer of `next_`, or 504 if the deadline passes."""
-    step = next_(request).__await__()
+@types.coroutine
+def _in_time(
+    request: Request, step: Generator[Any, None, Response], awaited: list[Any], metrics: RequestMetrics
+) -> Generator[Any, None, Response]:
+    """Return the answer of `step`, which waits for the future in `awaited`, or 504 if the deadline passes."""
+    limit = _Limit(asyncio.current_task())
+    timer = asyncio.get_running_loop().call_later(request.deadline - monotonic(), limit.reached)
     try:
-        awaited = [next(step)]  # most requests never wait, and then need no timer
-    except StopIteration as done:
-        response: Response = done.value
-    else:
-        limit = _Limit(asyncio.current_task())
-        timer = asyncio.get_running_loop().call_later(request.deadline - monotonic(), limit.reached)
-        try:
-            response = await resumed(step, awaited)
-        except asyncio.CancelledError:
-            if not limit.passed:
-                raise
-            limit.task.uncancel()
-            _count(request, metrics)
-            return error_response(request, timeout("Timeout: request did not complete within the allotted timeout"))
-        finally:
-            timer.cancel()
-    if type(response.body) is StreamedBody:
-        _limit_body(request, response.body, metrics)
-    if request.warnings:
-        add_warnings(request, response)
-    return response
+        return (yield from resumed(step, awaited))
+    except asyncio.CancelledError:
+        if not limit.passed:
+            raise
+        limit.task.uncancel()
+        _count(request, metrics)
+        return error_response(request, timeout("Timeout: request did not complete within the allotted timeout"))
+    finally:
+        timer.cancel()
 
 
 def _limit_body(request: Request, body: StreamedBody, metrics: RequestMetrics) -> None:

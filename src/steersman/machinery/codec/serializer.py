@@ -19,7 +19,7 @@ from steersman.api import scalars
 from steersman.machinery.errors.field import json_float
 from steersman.machinery.sorted_maps import presorted_json
 from steersman.machinery.values.durations import canonical_duration
-from steersman.machinery.values.quantity import canonical_of_json
+from steersman.machinery.values.quantity import canonical_of_json, canonical_of_text
 from steersman.machinery.values.times import canonical_micro_time, canonical_time
 from steersman.work.patterns import late_pattern
 
@@ -95,7 +95,10 @@ _TEXTS: Final = (scalars.Time, scalars.MicroTime, scalars.Duration)
 
 def decode_scalar(scalar: type, value: Any) -> Any:
     """Return the canonical value of a scalar class. Raises ValueError with upstream's message."""
-    if value.__class__ is not str and scalar in _TEXTS:
+    if value.__class__ is str:
+        if scalar is scalars.Quantity:
+            return canonical_of_text(value)
+    elif scalar in _TEXTS:
         raise ValueError("not text")
     return _HOOKS[scalar](value)
 

@@ -26,11 +26,21 @@ _POOL: Final = 4096
 """Bytes read from the operating system at once: one such read may cost more than the rest of a name."""
 
 
-class _Random(local):
-    """Random bytes of the operating system that this thread has not used yet."""
+class _Pool:
+    """Random bytes of the operating system, of which `used` have been used."""
 
-    bytes = b""
-    used = 0
+    __slots__ = ("bytes", "used")
+
+    def __init__(self) -> None:
+        self.bytes = b""
+        self.used = 0
+
+
+class _Random(local):
+    """Holder of each thread's pool."""
+
+    def __init__(self) -> None:
+        self.pool = _Pool()
 
 
 _random: Final = _Random()
@@ -38,7 +48,7 @@ _random: Final = _Random()
 
 def _random_bytes(count: int) -> bytes:
     """Return `count` random bytes that cannot be guessed and are not returned again."""
-    pool = _random
+    pool = _random.pool
     begin = pool.used
     end = begin + count
     if end > len(pool.bytes):

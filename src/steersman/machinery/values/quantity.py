@@ -198,9 +198,12 @@ def canonical_of_json(value: Any) -> str:
     The value may be text, with spaces around it, or a number. All other values are refused as text that is not a
     quantity.
     """
-    if value.__class__ is not str:
-        return canonical(str(value))
-    return _canonical_trimmed(value) if len(value) <= _MAX_CACHED else _canonical_trimmed.__wrapped__(value)
+    return canonical_of_text(value) if value.__class__ is str else canonical(str(value))
+
+
+def canonical_of_text(text: str) -> str:
+    """Return the canonical text of a JSON string, which may have spaces around it. Raises QuantityError."""
+    return _canonical_trimmed(text) if len(text) <= _MAX_CACHED else _canonical_trimmed.__wrapped__(text)
 
 
 @lru_cache(maxsize=8192)

@@ -257,15 +257,7 @@ class Http2Connection(Http2Output):
 
     # Receive windows
 
-    def _consumed(self, stream: Http2Stream, size: int) -> None:
-        """Return flow control credit for `size` bytes that the handler has read from its body."""
-        if self._lost:
-            return
-        self.give_back(size)
-        if not stream.remote_closed and not stream.closed:
-            self.give_back_on(stream, size)
-
-    def _open_window(self, stream: Http2Stream) -> None:
+    def open_window(self, stream: Http2Stream) -> None:
         """Open the full stream window, as the handler waits for more of a body."""
         self._continue(stream)
         more = self._limits.stream_window - self._limits.first_window
@@ -314,7 +306,7 @@ class Http2Connection(Http2Output):
         body: Any = stream.body
         used = len(data)
         if used < size:
-            self._consumed(stream, size - used)
+            stream.consumed(size - used)
         received = stream.received = stream.received + used
         expected = body.expected
         if expected is not None and received != expected and (ends or received > expected):
@@ -376,9 +368,7 @@ class Http2Connection(Http2Output):
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
         stream = Http2Stream(self, stream_id, self.peer_window, remote_closed=ends)
         if not ends:
-            stream.body = IncomingBody(
-                lambda size: self._consumed(stream, size), lambda: self._open_window(stream), head.content_length
-            )
+            stream.body = IncomingBody(stream.consumed, stream.open_window, head.content_length)
             stream.recv = ReceiveWindow(*self._stream_window)
             expected = head.headers.get("expect")
             stream.wants_continue = expected is not None and lower(expected) == "100-continue"

@@ -92,7 +92,10 @@ _LENGTHS: Final = tuple(bytes((size,)) for size in range(0x7F))
 
 def field(name: str, value: str) -> bytes:
     """Return a literal field without indexing (section 6.2.2)."""
-    return (_CODED_NAMES.get(name) or b"\x00" + string(name)) + string(value)
+    raw = value.encode()
+    size = len(raw)
+    coded_name = _CODED_NAMES.get(name) or b"\x00" + string(name)
+    return coded_name + (_LENGTHS[size] if size < 0x7F else integer(size, 7)) + raw
 
 
 _CODED_NAMES: Final = {

@@ -33,6 +33,18 @@ class Carrier(outgoing.Carrier, Protocol):
         """Return a header block for sending, preceded by the table size update if one is due."""
         ...
 
+    def give_back(self, size: int) -> None:
+        """Return flow control credit for the connection."""
+        ...
+
+    def give_back_on(self, stream: Http2Stream, size: int) -> None:
+        """Return flow control credit for a stream."""
+        ...
+
+    def open_window(self, stream: Http2Stream) -> None:
+        """Open the full stream window, as the handler waits for more of a body."""
+        ...
+
     def half_closed(self, stream: Http2Stream) -> None:
         """End a stream whose END_STREAM has been queued."""
         ...
@@ -68,7 +80,7 @@ class Http2Stream(OutgoingAnswer):
     )
 
     def __init__(self, connection: Carrier, stream_id: int, window: int, *, remote_closed: bool) -> None:
-        super().__init__(connection.core.loop, EMPTY_BODY)
+        OutgoingAnswer.__init__(self, connection.core.loop, EMPTY_BODY)
         self.connection = connection
         self.id = stream_id
         self.window = window
@@ -83,6 +95,18 @@ class Http2Stream(OutgoingAnswer):
         """True while the stream is outside the round until a window opens."""
         self._head = b""
         self._head_ends = False
+
+    # The body of the request
+
+    def consumed(self, size: int) -> None:
+        """Return flow control credit for `size` bytes that the handler has read."""
+        self.connection.give_back(size)
+        if not self.remote_closed and not self.closed:
+            self.connection.give_back_on(self, size)
+
+    def open_window(self) -> None:
+        """Open the full stream window, as the handler waits for more."""
+        self.connection.open_window(self)
 
     # The response
 
@@ -104,7 +128,17 @@ class Http2Stream(OutgoingAnswer):
             size = len(body)
             if self._fits(size) and not bodiless and self.request.method != "HEAD":
                 parts.append(hpack.content_length(size))
-                self._send_small(connection.prefix(b"".join(parts)), body)
+                # a whole response in two frames: the path of nearly every response
+                self.responded = self.ended = True
+                connection.window -= size
+                connection.out += (
+                    headers(self.id, connection.prefix(b"".join(parts)), 0, connection.max_frame),
+                    pack_head(size << 8 | DATA, _END, self.id),
+                    body,
+                )
+                if not connection.scheduled:
+                    connection.schedule()
+                connection.half_closed(self)
                 if response.close:
                     connection.shut_down()
                 return
@@ -137,21 +171,6 @@ class Http2Stream(OutgoingAnswer):
             and size <= connection.window
             and not connection.blocked
         )
-
-    def _send_small(self, block: bytes, body: bytes) -> None:
-        """Queue a whole response in two frames: the path of nearly every response."""
-        connection = self.connection
-        size = len(body)
-        self.responded = self.ended = True
-        connection.window -= size
-        connection.out += (
-            headers(self.id, block, 0, connection.max_frame),
-            pack_head(size << 8 | DATA, _END, self.id),
-            body,
-        )
-        if not connection.scheduled:
-            connection.schedule()
-        connection.half_closed(self)
 
     def _begin(self, block: bytes, pushed: object) -> None:
         """Queue the head of a body of unknown length."""
