@@ -91,7 +91,8 @@ CASES: Final = (
         # kopf notes in one request that a phase was handled, and sets the next phase in another: the phase stays empty
         # after the first of them, and "Created" after the second.
         further=frozenset(
-            f"crash-after at patch daskclusters.kubernetes.dask.org default/simple ({count})" for count in ("2nd", "3rd")
+            f"crash-after at patch daskclusters.kubernetes.dask.org default/simple ({count})"
+            for count in ("2nd", "3rd")
         ),
     ),
     Case(
