@@ -12,6 +12,7 @@ import pytest
 
 from steersman.faults.fault import Met
 from steersman.machinery.identity.action import Action
+from steersman.stress import drop_in
 from steersman.stress.drop_in import Notes, Task, read_hits, read_points, write_task
 from steersman.stress.point import Kind, PlannedFault, Point
 
@@ -86,3 +87,20 @@ async def test_a_request_that_ends_after_the_server_s_part_goes_on(tmp_path: Pat
     notes.close()
     assert await observed.after(200) is None
     assert read_points(tmp_path) == []
+
+
+def lines_of_points(folder: Path) -> list[int]:
+    """Return the numbers of lines in the files of all servers."""
+    return [file.read_bytes().count(b"\n") for file in folder.glob("points-*")]
+
+
+async def test_a_server_notes_a_bounded_number_of_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drop_in, "MOST_POINTS", 3)
+    write_task(tmp_path, Task())
+    for _ in range(2):
+        notes = Notes(tmp_path)
+        for _ in range(5):
+            await request(notes)
+        notes.close()
+    assert lines_of_points(tmp_path) == [3, 3]
+    assert [each.point.nth for each in read_points(tmp_path)] == [1, 2, 3]

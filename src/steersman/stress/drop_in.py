@@ -59,6 +59,8 @@ class Notes:
         self._name: Final = f"{time.time_ns():020}-{os.getpid()}.jsonl"  # in the order of the servers' starts
         self._folder: Final = folder
         self._points = (folder / f"points-{self._name}").open("ab", buffering=0)
+        self._left = MOST_POINTS
+        """Points that are still noted."""
         self._is_closed = False
         self._plane: ControlPlane | None = None
         self.fault_set = FaultSet() if fault_set is None else fault_set
@@ -89,8 +91,9 @@ class Notes:
 
     def _note(self, seen: Seen) -> None:
         """Write a point; without space for it requests go on."""
-        if self._is_closed:
+        if self._is_closed or not self._left:
             return
+        self._left -= 1
         try:
             self._points.write(msgspec.json.encode(seen) + b"\n")
         except OSError as error:
@@ -124,6 +127,8 @@ def _lines(folder: Path, pattern: str) -> Iterator[bytes]:
     """Yield the complete lines of files, at most MOST_POINTS."""
     left = MOST_POINTS
     for file in sorted(folder.glob(pattern))[:_MOST_FILES]:
+        if not left:
+            return
         *complete, _ = file.read_bytes().split(b"\n")
         yield from complete[:left]
         left -= min(left, len(complete))
