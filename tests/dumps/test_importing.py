@@ -8,10 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from steersman.api.core.v1 import ConfigMap, Secret
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
 from steersman.client.resources import CONFIG_MAPS, SECRETS
+from steersman.client.transport import Unreachable
+from steersman.dumps import importing
 from steersman.dumps.fields import parse_field
 from steersman.dumps.importing import import_cluster
 from steersman.dumps.recording import Full, Recorder
@@ -48,6 +52,17 @@ async def test_an_import_has_all_objects_without_values_of_secrets(client: Clien
     assert cut["Secret", "s"]["data"] == {"key": "dmFsdWU="}
     assert "data" not in cut["ConfigMap", "c0"]
     assert not any("managedFields" in each["metadata"] for each in cut.values())
+
+
+async def test_an_import_is_no_larger_than_a_dump_may_be(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "MOST_BYTES", 2 << 20)
+    await imported(client)
+    for number in range(3):
+        made = ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="default"), data={"a": "b" * 900_000})
+        await client.create(CONFIG_MAPS, made)
+    with pytest.raises(Unreachable, match="more than 2 MiB, which no dump may have"):
+        await imported(client)
+    assert "data" not in (await imported(client, fields=[parse_field("configmaps:data")]))["ConfigMap", "c0"]
 
 
 async def test_a_recording_has_each_change_once(client: Client, tmp_path: Path) -> None:

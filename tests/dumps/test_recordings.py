@@ -15,6 +15,17 @@ from steersman.dumps.recordings import change_line, header_line, open_to_append,
 OBJECT = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "team"}}
 
 
+def trace_of(obj: object) -> bytes:
+    return msgspec.msgpack.encode({"version": 2, "events": [{"ts": 1, "applied_objs": [obj]}]})
+
+
+def nested(levels: int) -> object:
+    found: object = "end"
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
 def append(path: Path, *lines: bytes) -> None:
     descriptor = open_to_append(path)
     for each in lines:
@@ -58,6 +69,8 @@ def test_other_files_are_not_appended_to(tmp_path: Path) -> None:
         (b"text", "neither a recording nor a trace"),
         (msgspec.msgpack.encode({"version": 2, "events": [{"ts": 1, "applied_objs": [3]}]}), "neither a recording"),
         (msgspec.msgpack.encode({"version": 2, "events": [{"ts": 1, "applied_objs": [{}]}]}), "at 1: not an object"),
+        (trace_of({**OBJECT, "data": nested(600)}), "at 1: not an object"),
+        (trace_of({**OBJECT, "data": {"a": msgspec.msgpack.Ext(5, b"x")}}), "at 1: not an object"),
     ],
 )
 def test_bad_recordings_are_named(tmp_path: Path, data: bytes, problem: str) -> None:

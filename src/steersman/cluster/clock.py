@@ -243,7 +243,7 @@ class ClusterClock(SteppedTime[_Timer]):
             target = (self.time() if target is None else target) + seconds
             self._calm_since = self.time()
         if speed is not None:
-            self._speed = speed
+            self._speed = abs(speed)  # no minus zero
         self._target = target
         if speed is not None or seconds is not None:
             self._missed = 0.0
