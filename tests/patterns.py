@@ -60,7 +60,7 @@ def watch() -> None:
 def _note(pattern: str | bytes, flags: Any, caller: FrameType) -> bool:
     """Collect a pattern if the caller is a module of the package; return True if it is."""
     module = caller.f_globals.get("__name__", "")
-    is_ours = module.startswith("steersman.") and module != late_patterns.__name__
+    is_ours: bool = module.startswith("steersman.") and module != late_patterns.__name__
     if is_ours:
         compiled.setdefault((pattern, int(flags)), f"{module.removeprefix('steersman.')}:{caller.f_lineno}")
     return is_ours
