@@ -47,18 +47,23 @@ def watch() -> None:
         return made
 
     def note_late(pattern: Any, flags: Any = 0) -> Any:
-        _note(pattern, flags, sys._getframe(1))
-        return late(pattern, flags)
+        made = late(pattern, flags)
+        if _note(pattern, flags, sys._getframe(1)):
+            _ = made.match  # compiled now: some tests count the calls of code that uses it
+        return made
 
     re._compile = compile_and_note  # type: ignore[attr-defined]
     late = late_patterns.late_pattern
     late_patterns.late_pattern = note_late
 
 
-def _note(pattern: str | bytes, flags: Any, caller: FrameType) -> None:
+def _note(pattern: str | bytes, flags: Any, caller: FrameType) -> bool:
+    """Collect a pattern if the caller is a module of the package; return True if it is."""
     module = caller.f_globals.get("__name__", "")
-    if module.startswith("steersman.") and module != late_patterns.__name__:
+    is_ours: bool = module.startswith("steersman.") and module != late_patterns.__name__
+    if is_ours:
         compiled.setdefault((pattern, int(flags)), f"{module.removeprefix('steersman.')}:{caller.f_lineno}")
+    return is_ours
 
 
 def complement(ranges: Sets) -> Sets:

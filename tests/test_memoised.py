@@ -61,6 +61,7 @@ OF_THE_PACKAGE = {
     "inspector.page_files.page_files",
     "machinery.codec.serializer._printed_if_none",
     "machinery.sorted_maps._members_of",
+    "machinery.conversion.autoscaling._decoder",
     "machinery.conversion.autoscaling._form",
     "machinery.conversion.resource._between",
     "machinery.go.printable.unprintable",

@@ -8,7 +8,6 @@ from typing import Any, Final
 import re2
 
 from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
-from steersman.cel.runtime_cost import matching_cost
 from steersman.cel.values import EvaluationError, TextList
 from steersman.cel.work import afford, spend, spend_on_text
 from steersman.work.offloading import ensure_offloaded
@@ -154,6 +153,10 @@ def _spend_on_search(text: Any, pattern: Any) -> None:
     """Charge the steps of a search before it starts. Its time may be proportional to the length of the text times that
     of the pattern, without interruption, so a search that costs too much is not started. Raises CostLimitExceeded.
     """
+    from steersman.cel.runtime_cost import (
+        matching_cost,  # the types of expressions, which patterns of schemas do not need
+    )
+
     afford(matching_cost(text, pattern))
     spend_on_text(len(text))
 

@@ -103,6 +103,7 @@ _POLICIES: Final = {
 POLICY_PLUGINS: Final = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 
 NODE_SELECTORS: Final = "podNodeSelectorPluginConfig"
+"""Member of the document of PodNodeSelector that holds the selectors."""
 _LEGACY: Final = {NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolicyWebhook"}
 """Files that hold the configuration of one plugin directly, by their first key."""
 
@@ -241,6 +242,7 @@ def _legacy(data: bytes) -> list[str]:
 
 
 def bad_init(plugin: str, why: object) -> OptionsError:
+    """Return the error of a plugin that cannot be created, in upstream's words."""
     return OptionsError(f"failed to apply admission: couldn't init admission plugin {fields.quote(plugin)}: {why}")
 
 
@@ -255,6 +257,7 @@ def _check_manifests(plugin: str, folder: str) -> None:
 
 
 def decode_configuration(plugin: str, document: bytes, kinds: Kinds[T], *, strict: bool = True) -> T:
+    """Return the configuration document of a plugin as one of `kinds`. Raises OptionsError."""
     try:
         return read_document(document, kinds, strict=strict)
     except DecodeError as error:

@@ -34,7 +34,7 @@ _EVENT_BYTES: Final = (integer, "maximum bytes per event")
 _EVENTS: Final = (str, "version of events: audit.k8s.io/v1")
 
 
-@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)  # each costs time of a start
+@dataclass(slots=True, kw_only=True, repr=False, match_args=False)  # each method costs time of a start
 class AuditOptions:
     """Options of auditing. Field names are the flags' names; times are in seconds."""
 

@@ -37,7 +37,7 @@ class OptionsError(ValueError):
     """Contradictory or malformed options; the text is one line for the user."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)  # each costs time of a start
+@dataclass(slots=True, kw_only=True, repr=False, match_args=False)  # each method costs time of a start
 class Options(AuditOptions):
     """Options of a server. Field names are the flags' names; times are in seconds.
 

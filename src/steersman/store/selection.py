@@ -30,7 +30,8 @@ class Selection:
         self._literal = resource.literal_fields | {"metadata.name", "metadata.namespace"}
         self.value_of = self._value_reader(resource) if self._indexed else None
         """A function that returns the value of an entry's indexed field."""
-        self._decoder = partial(resource.kind.partial_decoder, (*_OF_EVERY_KIND, *resource.selectable_fields))
+        self._make_reader = partial(resource.kind.partial_decoder, (*_OF_EVERY_KIND, *resource.selectable_fields))
+        self._read: Callable[[bytes], Any] | None = None
 
     def accept(self, options: ListOptions, *, keeps: bool = True) -> Accept | None:
         """Return a predicate on entries for these options; None if they select everything.
@@ -82,13 +83,15 @@ class Selection:
     def _value_reader(resource: Resource[Any]) -> Callable[[Entry], str]:
         name = resource.indexed_field
         value = resource.selectable_fields[name]
-        decoder = partial(resource.kind.partial_decoder, (name,))
+        read: Callable[[bytes], Any] | None = None
 
         def value_of(entry: Entry) -> str:
+            nonlocal read
             known = entry.selectable
             if known is not None and known.fields is not None:
                 return known.fields[name]
-            return value(decoder()(entry.body))
+            read = read or resource.kind.partial_decoder((name,))  # slow to make
+            return value(read(entry.body))
 
         return value_of
 
@@ -120,7 +123,8 @@ class Selection:
     def _read_fields(self, entry: Entry) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Return labels and fields of an entry."""
         if self._fields:
-            obj: Any = self._decoder()(entry.body)
+            self._read = self._read or self._make_reader()
+            obj: Any = self._read(entry.body)
             meta = obj.metadata
             values = {name: read(obj) for name, read in self._fields}
             found, name, namespace = meta.labels, meta.name, meta.namespace

@@ -6,7 +6,7 @@ own form, the behavior in the form of upstream's internal type.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -154,7 +154,7 @@ _TYPES: Final[dict[str, Any]] = {
 }
 
 
-@cache
+@lru_cache(maxsize=8)
 def _decoder(annotation: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(_TYPES[annotation], dec_hook=decode_scalar)
 
