@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Plugin
@@ -35,26 +35,34 @@ class NamespaceLifecycle(Plugin):
         self._find = find
         self._look_up = look_up
 
-    async def admit(self, attributes: Attributes) -> None:
+    def admit(self, attributes: Attributes) -> Awaitable[None] | None:
         is_namespace = attributes.kind.kind == "Namespace" and not attributes.kind.group
         action = attributes.action
         namespace = action.namespace
         if attributes.operation == DELETE:
             if is_namespace and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
-            if namespace and self._find(namespace) is None:
-                await self._look_up("", namespace)
-            return
+            return self._look_up("", namespace) if namespace and self._find(namespace) is None else None
         if not namespace or is_namespace or (action.resource, action.group) == _REVIEWS:
-            return
+            return None
         found = self._find(namespace)
         if found is None:
-            await self._look_up("", namespace)
-            found = self._find(namespace)
+            return self._admit_after_look_up(attributes, namespace)
+        self._check(attributes, namespace, found)
+        return None
+
+    async def _admit_after_look_up(self, attributes: Attributes, namespace: str) -> None:
+        """Check a write in a namespace that is unknown so far."""
+        await self._look_up("", namespace)
+        found = self._find(namespace)
         if found is None:
             if wrong := is_path_segment_name(namespace):
                 raise internal(f"invalid resource name {quote(namespace)}: [{' '.join(wrong)}]")
             raise not_found(_NAMESPACES, namespace)
+        self._check(attributes, namespace, found)
+
+    def _check(self, attributes: Attributes, namespace: str, found: NamespaceState) -> None:
+        """Note the state of the namespace. Raises StatusError 403 for a new object in one that is terminating."""
         attributes.namespace = found
         if attributes.operation != CREATE or found.phase != "Terminating":
             return
