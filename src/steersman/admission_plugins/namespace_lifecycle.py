@@ -8,7 +8,14 @@ from typing import Final
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
+from steersman.machinery.errors.status import (
+    CAUSE_NAMESPACE_TERMINATING,
+    Cause,
+    StatusError,
+    forbidden,
+    internal,
+    not_found,
+)
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.objects import LookUp, no_look_up
@@ -48,7 +55,9 @@ class NamespaceLifecycle(Plugin):
         found = self._find(namespace)
         if found is None:
             return self._admit_after_look_up(attributes, namespace)
-        self._check(attributes, namespace, found)
+        attributes.namespace = found
+        if found.phase == "Terminating" and attributes.operation == CREATE:
+            raise _terminating(attributes, namespace)
         return None
 
     async def _admit_after_look_up(self, attributes: Attributes, namespace: str) -> None:
@@ -59,19 +68,17 @@ class NamespaceLifecycle(Plugin):
             if wrong := is_path_segment_name(namespace):
                 raise internal(f"invalid resource name {quote(namespace)}: [{' '.join(wrong)}]")
             raise not_found(_NAMESPACES, namespace)
-        self._check(attributes, namespace, found)
-
-    def _check(self, attributes: Attributes, namespace: str, found: NamespaceState) -> None:
-        """Note the state of the namespace. Raises StatusError 403 for a new object in one that is terminating."""
         attributes.namespace = found
-        if attributes.operation != CREATE or found.phase != "Terminating":
-            return
-        error = attributes.forbid(
-            f"unable to create new content in namespace {namespace} because it is being terminated"
-        )
-        text = f"namespace {namespace} is being terminated"
-        error.causes = (Cause(CAUSE_NAMESPACE_TERMINATING, text, "metadata.namespace"),)
-        raise error
+        if found.phase == "Terminating" and attributes.operation == CREATE:
+            raise _terminating(attributes, namespace)
+
+
+def _terminating(attributes: Attributes, namespace: str) -> StatusError:
+    """Return the error for a new object in a namespace that is terminating."""
+    error = attributes.forbid(f"unable to create new content in namespace {namespace} because it is being terminated")
+    text = f"namespace {namespace} is being terminated"
+    error.causes = (Cause(CAUSE_NAMESPACE_TERMINATING, text, "metadata.namespace"),)
+    return error
 
 
 NAMESPACE_LIFECYCLE: Final = Declaration(
