@@ -24,9 +24,9 @@ NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unr
         ([{"operator": "Exists"}], {}),
     ],
 )
-async def test_pods_put_up_with_failing_nodes_for_a_while(tolerations: Any, added: dict[str, int]) -> None:
+def test_pods_put_up_with_failing_nodes_for_a_while(tolerations: Any, added: dict[str, int]) -> None:
     made = make_pod({"tolerations": tolerations})
-    await DefaultTolerationSeconds(300, 60).admit(write_of(PODS, made))
+    DefaultTolerationSeconds(300, 60).admit(write_of(PODS, made))
     found = [to_plain(each) for each in made.spec.tolerations[len(tolerations) :]]
     assert found == [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Operation
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Chain, NamespaceState, Operation
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.machinery.codec.serializer import from_plain
@@ -16,7 +16,7 @@ from steersman.registry.core.namespaces import NAMESPACES
 from tests.admission_plugins.writes import refusal, write_of
 
 PHASES = {"ns": "Active", "going": "Terminating", "default": "Active"}
-LIFECYCLE = NamespaceLifecycle({name: NamespaceState(phase) for name, phase in PHASES.items()}.get)
+LIFECYCLE = Chain((NamespaceLifecycle({name: NamespaceState(phase) for name, phase in PHASES.items()}.get),))
 
 
 def make_attributes(obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:

@@ -30,7 +30,9 @@ SIZES = 100, 200, 400
 
 
 def run_without_waiting(work: Any) -> None:
-    """Run a coroutine that never waits."""
+    """Run a coroutine that never waits, or nothing if a plugin has returned None."""
+    if work is None:
+        return
     try:
         with pytest.raises(StopIteration):
             work.send(None)

@@ -181,11 +181,16 @@ class Plugin:
     validates: bool = False
     _subscribers: tuple[Callable[[], None], ...] = ()
 
-    async def admit(self, attributes: Attributes) -> None:
-        """Change `attributes.obj` if needed. Raises StatusError to refuse the write."""
+    def admit(self, attributes: Attributes) -> Awaitable[None] | None:
+        """Change `attributes.obj` if needed. Raises StatusError to refuse the write.
 
-    async def validate(self, attributes: Attributes) -> None:
-        """Check the write. Raises StatusError to refuse it."""
+        Returns what is left to be awaited, None if nothing is.
+        """
+        return None
+
+    def validate(self, attributes: Attributes) -> Awaitable[None] | None:
+        """Check the write. Raises StatusError to refuse it. Returns what is left to be awaited, None if nothing is."""
+        return None
 
     def has_work(self, writes: WriteKind, *, mutating: bool) -> bool:
         """Return False if the plugin has nothing to do for any such write; their chain then leaves it out.
@@ -217,7 +222,7 @@ class WriteKind(NamedTuple):
     subresource: str
 
 
-_Method = Callable[[Attributes], Awaitable[None]]
+_Method = Callable[[Attributes], Awaitable[None] | None]
 """Method `admit` or `validate` of a plugin."""
 
 
@@ -255,11 +260,13 @@ async def _admit_in_steps(recorder: Recorder, steps: _Steps, attributes: Attribu
         for kind, compared, admit in steps.admissions:
             if compared is None:
                 marks += (kind, monotonic(), None)
-                await admit(attributes)
+                if (pending := admit(attributes)) is not None:
+                    await pending
             elif compared is not _ANY:
                 before = compared.values(attributes.obj)
                 marks += (kind, monotonic(), None)
-                await admit(attributes)
+                if (pending := admit(attributes)) is not None:
+                    await pending
                 after = compared.values(attributes.obj)
                 if after != before:
                     whole = None
@@ -267,7 +274,8 @@ async def _admit_in_steps(recorder: Recorder, steps: _Steps, attributes: Attribu
             else:
                 before = document(attributes.obj) if whole is None else whole
                 marks += (kind, monotonic(), None)
-                await admit(attributes)
+                if (pending := admit(attributes)) is not None:
+                    await pending
                 whole = document(attributes.obj)
                 if whole != before and before is not None and whole is not None:
                     recorder.set("changed", Changes(before, whole))
@@ -284,7 +292,8 @@ async def _validate_in_steps(recorder: Recorder, steps: _Steps, attributes: Attr
     try:
         for kind, validate in steps.validations:
             marks += (kind, monotonic(), None)
-            await validate(attributes)
+            if (pending := validate(attributes)) is not None:
+                await pending
         if steps.validations:
             marks += (END, monotonic(), None)
     except BaseException as error:
@@ -325,12 +334,14 @@ class Chain:
         recorder = current_recorder()
         admitting = None if recorder is None else partial(_admit_in_steps, recorder, steps)
         for admit in steps.admit if admitting is None else (admitting,):
-            await admit(attributes)
+            if (pending := admit(attributes)) is not None:
+                await pending
         again = attributes.existing_reinvocation
         if again is not None and again.is_requested and not again.is_second:
             again.is_second = True
             for admit in steps.admit if admitting is None else (admitting,):
-                await admit(attributes)
+                if (pending := admit(attributes)) is not None:
+                    await pending
 
     async def validate(self, attributes: Attributes) -> None:
         """Call every validating plugin in order. The first StatusError ends the validation."""
@@ -342,7 +353,8 @@ class Chain:
             await _validate_in_steps(recorder, steps, attributes)
             return
         for validate in steps.validate:
-            await validate(attributes)
+            if (pending := validate(attributes)) is not None:
+                await pending
 
     def _build_steps(self, writes: WriteKind) -> _Steps:
         plugins = [

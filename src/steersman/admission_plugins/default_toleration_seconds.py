@@ -28,7 +28,7 @@ class DefaultTolerationSeconds(Plugin):
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
         self._seconds = tuple(zip(_TAINTS, (not_ready, unreachable), strict=True))
 
-    async def admit(self, attributes: Attributes) -> None:
+    def admit(self, attributes: Attributes) -> None:
         spec = attributes.obj.spec
         tolerations = spec.tolerations
         tolerated: set[str] = set()

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, NamespaceState, Plugin
 from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
+from steersman.machinery.errors.status import (
+    CAUSE_NAMESPACE_TERMINATING,
+    Cause,
+    StatusError,
+    forbidden,
+    internal,
+    not_found,
+)
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.objects import LookUp, no_look_up
@@ -35,35 +42,43 @@ class NamespaceLifecycle(Plugin):
         self._find = find
         self._look_up = look_up
 
-    async def admit(self, attributes: Attributes) -> None:
+    def admit(self, attributes: Attributes) -> Awaitable[None] | None:
         is_namespace = attributes.kind.kind == "Namespace" and not attributes.kind.group
         action = attributes.action
         namespace = action.namespace
         if attributes.operation == DELETE:
             if is_namespace and attributes.name in IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
-            if namespace and self._find(namespace) is None:
-                await self._look_up("", namespace)
-            return
+            return self._look_up("", namespace) if namespace and self._find(namespace) is None else None
         if not namespace or is_namespace or (action.resource, action.group) == _REVIEWS:
-            return
+            return None
         found = self._find(namespace)
         if found is None:
-            await self._look_up("", namespace)
-            found = self._find(namespace)
+            return self._admit_after_look_up(attributes, namespace)
+        attributes.namespace = found
+        if found.phase == "Terminating" and attributes.operation == CREATE:
+            raise _terminating(attributes, namespace)
+        return None
+
+    async def _admit_after_look_up(self, attributes: Attributes, namespace: str) -> None:
+        """Check a write in a namespace that is unknown so far."""
+        await self._look_up("", namespace)
+        found = self._find(namespace)
         if found is None:
             if wrong := is_path_segment_name(namespace):
                 raise internal(f"invalid resource name {quote(namespace)}: [{' '.join(wrong)}]")
             raise not_found(_NAMESPACES, namespace)
         attributes.namespace = found
-        if attributes.operation != CREATE or found.phase != "Terminating":
-            return
-        error = attributes.forbid(
-            f"unable to create new content in namespace {namespace} because it is being terminated"
-        )
-        text = f"namespace {namespace} is being terminated"
-        error.causes = (Cause(CAUSE_NAMESPACE_TERMINATING, text, "metadata.namespace"),)
-        raise error
+        if found.phase == "Terminating" and attributes.operation == CREATE:
+            raise _terminating(attributes, namespace)
+
+
+def _terminating(attributes: Attributes, namespace: str) -> StatusError:
+    """Return the error for a new object in a namespace that is terminating."""
+    error = attributes.forbid(f"unable to create new content in namespace {namespace} because it is being terminated")
+    text = f"namespace {namespace} is being terminated"
+    error.causes = (Cause(CAUSE_NAMESPACE_TERMINATING, text, "metadata.namespace"),)
+    return error
 
 
 NAMESPACE_LIFECYCLE: Final = Declaration(

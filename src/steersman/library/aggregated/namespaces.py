@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from functools import partial
 
 from steersman.admission.interface import DELETE, Attributes, NamespaceState
@@ -57,10 +58,15 @@ class ClusterNamespaceLifecycle(NamespaceLifecycle):
         super().__init__(namespaces.get)
         self._namespaces = namespaces
 
-    async def admit(self, attributes: Attributes) -> None:
+    def admit(self, attributes: Attributes) -> Awaitable[None] | None:
         namespace = attributes.action.namespace
         if not namespace or attributes.operation == DELETE or self._namespaces.get(namespace) is not None:
-            await super().admit(attributes)
-            return
+            return super().admit(attributes)
+        return self._admit_in_requested(attributes, namespace)
+
+    async def _admit_in_requested(self, attributes: Attributes, namespace: str) -> None:
+        """Check a write in a namespace that is requested from the cluster first."""
         found = await self._namespaces.look_up(namespace)
-        await NamespaceLifecycle(lambda _: found).admit(attributes)
+        pending = NamespaceLifecycle(lambda _: found).admit(attributes)
+        if pending is not None:
+            await pending
