@@ -75,7 +75,8 @@ def _key(options: Options) -> tuple[str, bytes]:
     authority = options.data_dir / "ca.crt"
     default = Options(data_dir=Path())
     alike = replace(options, data_dir=Path(), **{name: getattr(default, name) for name in _NEUTRAL})
-    return repr(alike), authority.read_bytes() if authority.exists() else b""
+    values = repr([getattr(alike, each.name) for each in fields(alike)])
+    return values, authority.read_bytes() if authority.exists() else b""
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import CONFIG_MAPS, NAMESPACES
 from steersman.endpoints.request import Request as ServedRequest
 from steersman.machinery.errors.status import StatusError
-from steersman.net.message import Request, Response
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer, Request, Response
 from steersman.testing.clock import Clock
 
 
@@ -206,7 +207,7 @@ async def test_a_watch_that_has_ended_leaves_nothing_of_its_request(client: Clie
         async with client.watch(CONFIG_MAPS, "default", initial_events=True) as batches:
             assert await anext(batches)
     assert requests() == before
-    kept = ServedRequest.__new__(ServedRequest)
+    kept = ServedRequest(Request("GET", "/", "", Headers(), EMPTY_BODY, Peer()))
     assert requests() == before + 1, kept
 
 

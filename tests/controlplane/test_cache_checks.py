@@ -70,11 +70,11 @@ async def test_a_cache_that_went_wrong_is_put_right(
             assert {status for _, status in await checks(client)} == {"success"}
             cacher = plane.store("", "configmaps").cacher
             key = "/registry/configmaps/default/c"
-            cacher._entries[key] = wrong = Entry(key, cacher._entries[key].body, 1)
-            cacher._sorted.put(wrong)
+            cacher.entries[key] = wrong = Entry(key, cacher.entries[key].body, 1)
+            cacher.ordered.put(wrong)
             await counted(client, ("configmaps", "failure"))
             await cacher.wait_until_ready()
         assert (await client.get(f"{CONFIG_MAPS}/c")).status == 200
-        assert cacher._entries[key].revision > 1
+        assert cacher.entries[key].revision > 1
     finally:
         await plane.stop()

@@ -55,7 +55,7 @@ class Servers:
     async def back(self) -> None:
         """Wait until the watch is back."""
         storage = etcd_of(self.planes[1])
-        storage._watch.start(storage.revision)
+        storage.watch_loop.start(storage.revision)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def servers(etcd: EtcdProcess, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert defaults is not None
     monkeypatch.setitem(defaults, "timeout", _PATIENCE)
     made = Servers(*planes)
-    await etcd_of(planes[1])._watch.stop()
+    await etcd_of(planes[1]).watch_loop.stop()
     yield made
     await made.back()
     for plane in reversed(planes):
@@ -197,7 +197,7 @@ async def test_labels_of_a_new_namespace_select_it(servers: Servers) -> None:
         .objects("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
         .wait_until_current()
     )
-    await etcd_of(servers.planes[1])._watch.stop()
+    await etcd_of(servers.planes[1]).watch_loop.stop()
     answer = await servers.told.post("/api/v1/namespaces", {"metadata": {"name": "kept", "labels": {"kept": "yes"}}})
     assert answer.status == 201
     await servers.make("/api/v1/namespaces", "open")

@@ -21,9 +21,9 @@ from tests.noted import noted
 REWRITER = Rewriter("/api/v1/nodes/n/proxy", "10.0.0.1:80", "api.example.org")
 
 
-def pieces_of(page: str) -> rewriting._Pieces:
+def pieces_of(page: str) -> rewriting.Pieces:
     """Return a page with its links rewritten."""
-    pieces = rewriting._Pieces()
+    pieces = rewriting.Pieces()
     for _ in REWRITER.tags(page, pieces):
         pass
     return pieces
@@ -84,7 +84,7 @@ def test_links_of_a_page(page: str, rewritten: str) -> None:
 
 
 def test_all_members_of_a_compressed_page_are_read() -> None:
-    assert rewriting._text(gzip.compress(b"a") + gzip.compress(b"b"), "gzip") == "ab"
+    assert rewriting.page_text(gzip.compress(b"a") + gzip.compress(b"b"), "gzip") == "ab"
 
 
 @pytest.mark.parametrize("url", ["http://[::1", "http://a b/", "http://h:x/a", "/%zz"])
@@ -134,25 +134,25 @@ def test_large_pages_are_the_same_though_they_are_looked_at_a_window_at_a_time(
     for more in range(min(len(filling), 3)):  # so that windows end at each character of the filling
         page = around.format("x" * more + filling * (80_000 // len(filling)))
         expected = page_of(page)
-        monkeypatch.setattr(rewriting, "_WINDOW", 1 << 30)
-        monkeypatch.setattr(rewriting, "_SHORT", 1 << 30)
+        monkeypatch.setattr(rewriting, "WINDOW", 1 << 30)
+        monkeypatch.setattr(rewriting, "SHORT", 1 << 30)
         assert page_of(page) == expected
         monkeypatch.undo()
 
 
 def test_no_call_of_the_standard_library_gets_more_than_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    original = rewriting._REFERENCE
+    original = rewriting.REFERENCE
 
     class Noted:
         def sub(self, meant: Any, text: str) -> str:
             sizes.append(len(text))
             return original.sub(meant, text)
 
-    monkeypatch.setattr(rewriting, "_REFERENCE", Noted())
+    monkeypatch.setattr(rewriting, "REFERENCE", Noted())
     page_of('<a title="' + "&" * 1_000_000 + '">')
     assert len(sizes) > 30
-    assert max(sizes) <= rewriting._WINDOW
+    assert max(sizes) <= rewriting.WINDOW
 
 
 @pytest.mark.slow
@@ -193,18 +193,18 @@ def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.Mon
     for name, value in vars(rewriting).copy().items():
         if isinstance(value, re.Pattern):
             monkeypatch.setattr(rewriting, name, Noting(value))
-    rewriting._body(pieces_of(rewriting._text(page.encode(), "")), "")
-    assert max(asked) <= rewriting._WINDOW + 8
+    rewriting.page_body(pieces_of(rewriting.page_text(page.encode(), "")), "")
+    assert max(asked) <= rewriting.WINDOW + 8
     assert max(map(len, pieces_of("<a {}>".format("a " * 100_000)).joined())) < 100_000
 
 
 def test_a_page_of_many_tags_is_worked_on_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "_STEP", 0.0)
+    monkeypatch.setattr(rewriting, "STEP", 0.0)
     page = "<a href='/x'>" * 100
-    pieces = rewriting._Pieces()
+    pieces = rewriting.Pieces()
     tags = REWRITER.tags(page, pieces)
     steps = 0
-    while rewriting._goes_on(tags):
+    while rewriting.goes_on(tags):
         steps += 1
     assert steps > 50
     assert "".join(pieces.joined()) == page_of(page)

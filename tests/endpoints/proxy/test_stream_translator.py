@@ -37,7 +37,7 @@ class Resize:
 )
 async def test_only_sizes_of_terminals_are_passed_on(told: bytes, passed: bytes) -> None:
     resize = Resize()
-    assert await stream_translator._pass_size(resize, told) is bool(passed)
+    assert await stream_translator.pass_size(resize, told) is bool(passed)
     assert resize.sent == passed
 
 
@@ -63,8 +63,8 @@ EXIT = b'{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":%b}}
     ],
 )
 def test_whatever_the_error_stream_says_is_a_failure_in_words(status: bytes, message: str) -> None:
-    with pytest.raises((stream_translator._Failed, stream_translator._NonZeroExit), match=message) as caught:
-        stream_translator._raise_for_status(status, "v5.channel.k8s.io")
+    with pytest.raises((stream_translator.Failed, stream_translator.NonZeroExit), match=message) as caught:
+        stream_translator.raise_for_status(status, "v5.channel.k8s.io")
     str(caught.value).encode()
 
 
@@ -89,8 +89,8 @@ class Refusal:
     ],
 )
 async def test_a_refusal_is_told_whatever_it_is(body: bytes, text: str) -> None:
-    assert await stream_translator._refusal(Refusal(body)) == text
+    assert await stream_translator.refusal_text(Refusal(body)) == text
 
 
 async def test_a_refusal_with_half_a_surrogate_can_be_sent_on() -> None:
-    (await stream_translator._refusal(Refusal(b'{"message":"\\ud800"}'))).encode()
+    (await stream_translator.refusal_text(Refusal(b'{"message":"\\ud800"}'))).encode()

@@ -58,8 +58,8 @@ async def test_a_cache_that_is_as_etcd_is_goes_on(cacher: Cacher, etcd: EtcdStor
 
 
 def put(cacher: Cacher, entry: Entry) -> None:
-    cacher._entries[entry.key] = entry
-    cacher._sorted.put(entry)
+    cacher.entries[entry.key] = entry
+    cacher.ordered.put(entry)
 
 
 def with_another_revision(cacher: Cacher) -> None:
@@ -69,8 +69,8 @@ def with_another_revision(cacher: Cacher) -> None:
 
 def with_one_too_few(cacher: Cacher) -> None:
     key = f"{PODS}ns/p9"
-    del cacher._entries[key]
-    cacher._sorted.discard(key)
+    del cacher.entries[key]
+    cacher.ordered.discard(key)
 
 
 def with_one_too_many(cacher: Cacher, name: str = "zz") -> None:
@@ -106,7 +106,7 @@ async def test_what_is_written_meanwhile_makes_no_difference(cacher: Cacher, etc
     async def write(number: int) -> None:
         while not done.is_set():
             made = await etcd.create(f"{PODS}ns/{number}", b"v")
-            known = cacher._entries[f"{PODS}ns/p{number}"]
+            known = cacher.entries[f"{PODS}ns/p{number}"]
             await etcd.update(known.key, b"v", expected_revision=known.revision)
             await etcd.delete(made.key, expected_revision=made.mod_revision)
 

@@ -101,7 +101,7 @@ async def test_a_connection_that_ends_before_it_is_taken_over_was_not_used(
 async def test_a_member_that_owes_answers_and_is_silent_is_left(etcd_process: EtcdProcess) -> None:
     async with Hangs(up=False) as silent:
         members = Members(endpoints([silent.url, etcd_process.url]))
-        members._endpoints.sort(key=lambda each: each.text != silent.url)
+        members.endpoints.sort(key=lambda each: each.text != silent.url)
         began = time.monotonic()
         assert messages.read_range(await members.call(messages.RANGE, ASKED, repeatable=True)).revision == 1
         assert time.monotonic() - began < 5
@@ -125,9 +125,9 @@ async def test_a_member_of_another_cluster_is_asked_for_nothing(tmp_path: Path, 
     foreign = EtcdProcess(tmp_path / "foreign", "--initial-cluster-token", "another")
     await asyncio.to_thread(foreign.start)
     store = await EtcdStorage.open([etcd_process.url], root="", compaction_interval=0)
-    for each in (store._members, store._watched):
-        each._endpoints = endpoints([etcd_process.url, foreign.url])
-        each._at = 0
+    for each in (store.members, store.watched):
+        each.endpoints = endpoints([etcd_process.url, foreign.url])
+        each.at = 0
     try:
         await store.create("/a", b"1")
         etcd_process.kill()
@@ -152,9 +152,9 @@ async def test_a_member_that_is_there_is_kept_however_long_it_takes(etcd_process
     told: list[CallError | None] = []
     stream = await members.stream(messages.WATCH, lambda data: None, told.append)
     stream.send(messages.watch(b"/", b"0", 1))
-    connection = members._connection
+    connection = members.connection
     await asyncio.sleep(1)  # in which nothing happens
-    assert members._connection is connection
+    assert members.connection is connection
     assert not told
     stream.cancel()
     await ended(members)
@@ -166,11 +166,11 @@ async def test_the_watch_finds_the_member_that_answers(etcd_process: EtcdProcess
     dead = [f"http://127.0.0.1:{port}" for port in range(1, others + 1)]
     store = await EtcdStorage.open([etcd_process.url], root="", compaction_interval=0)
     await store.create("/before", b"1")  # so the watch is there
-    store._watched._endpoints = endpoints([*dead, etcd_process.url])
-    store._watched._dial_seconds = 1.0
-    store._watched._at = others  # the next one is the first of the dead
-    assert store._watched._connection is not None
-    store._watched._connection.close()
+    store.watched.endpoints = endpoints([*dead, etcd_process.url])
+    store.watched.dial_seconds = 1.0
+    store.watched.at = others  # the next one is the first of the dead
+    assert store.watched.connection is not None
+    store.watched.connection.close()
     try:
         recorder = Recorder()
         await store.subscribe("", after_revision=1, deliver=recorder)
@@ -185,7 +185,7 @@ async def test_many_calls_that_are_given_up_leave_the_connection_as_it_is(etcd_p
     """etcd hangs up on clients that send PING often while it has nothing to say."""
     members = Members(endpoints([etcd_process.url]))
     await members.call(messages.RANGE, ASKED, repeatable=True)
-    connection = members._connection
+    connection = members.connection
     assert connection is not None
     for _ in range(8):
         stream = await members.stream(messages.WATCH, lambda data: None, lambda error: None)
@@ -193,7 +193,7 @@ async def test_many_calls_that_are_given_up_leave_the_connection_as_it_is(etcd_p
         stream.cancel()
         await asyncio.sleep(0.02)
     await members.call(messages.RANGE, ASKED, repeatable=True)
-    assert members._connection is connection
+    assert members.connection is connection
     await ended(members)
 
 
@@ -209,7 +209,7 @@ async def test_a_watch_on_a_member_that_stops_goes_on_elsewhere(tmp_path: Path) 
         await store.create("/a", b"1")
         process.pause()
         async with asyncio.timeout(10):
-            while not store._watch.trouble:  # noqa: ASYNC110 - nothing announces it
+            while not store.watch_loop.trouble:  # noqa: ASYNC110 - nothing announces it
                 await asyncio.sleep(0.02)
         process.go_on()
         async with asyncio.timeout(10):

@@ -111,14 +111,14 @@ async def test_keys_vanish_with_their_leases(store: EtcdStorage) -> None:
 
 
 async def test_keys_of_about_the_same_time_share_a_lease(store: EtcdStorage) -> None:
-    first, second = await store._leases.lease_for(3600), await store._leases.lease_for(3600)
+    first, second = await store.leases.lease_for(3600), await store.leases.lease_for(3600)
     assert first == second
-    assert await store._leases.lease_for(60) != first
+    assert await store.leases.lease_for(60) != first
 
 
 async def test_a_lease_that_is_gone_is_replaced(store: EtcdStorage) -> None:
-    lease = await store._leases.lease_for(3600)
-    store._leases._id = lease + 1  # which nobody has granted
+    lease = await store.leases.lease_for(3600)
+    store.leases._id = lease + 1  # which nobody has granted
     written = await store.create("/a", b"1", ttl=3600)
     assert await store.get("/a") == written
 
@@ -181,11 +181,11 @@ async def test_caches_start_over_when_changes_are_no_longer_kept(
     await cacher.start()
     ended: list[Exception] = []
     cacher.watch("/a/", after_revision=None, deliver=lambda event: None, closed=ended.append)
-    await store._watch.stop()  # as if it were cut off
+    await store.watch_loop.stop()  # as if it were cut off
     await other.delete("/a/1", expected_revision=2)
     last = await other.create("/a/3", b"1")
     await other.compact(last.mod_revision)
-    store._watch.start(store.revision)
+    store.watch_loop.start(store.revision)
     async with asyncio.timeout(20):
         while not ended or not cacher.ready:  # noqa: ASYNC110 - nothing announces that it began anew
             await asyncio.sleep(0.01)
@@ -199,7 +199,7 @@ async def test_caches_start_over_when_changes_are_no_longer_kept(
 
 
 async def test_servers_agree_on_compaction(store: EtcdStorage, other: EtcdStorage) -> None:
-    first, second = Compactor(store._members), Compactor(other._members)
+    first, second = Compactor(store.members), Compactor(other.members)
     for each in (first, second):
         await each.tick()
     for number in range(5):
@@ -214,7 +214,7 @@ async def test_servers_agree_on_compaction(store: EtcdStorage, other: EtcdStorag
 
 
 async def test_compaction_takes_two_rounds(store: EtcdStorage) -> None:
-    compactor = Compactor(store._members)
+    compactor = Compactor(store.members)
     await compactor.tick()
     written = await store.create("/a", b"1")
     await compactor.tick()
@@ -240,15 +240,15 @@ async def test_questions_for_the_newest_revision_are_joined(store: EtcdStorage) 
 async def test_a_write_whose_event_went_by_unseen_is_told_of_as_unknown(
     store: EtcdStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await store._watch.stop()  # as if it started over while the answer was on its way
-    call = store._members.call
+    await store.watch_loop.stop()  # as if it started over while the answer was on its way
+    call = store.members.call
 
     async def late(method: str, message: bytes, *, repeatable: bool) -> bytes:
         data = await call(method, message, repeatable=repeatable)
         store._progressed(messages.read_txn(data).revision)
         return data
 
-    monkeypatch.setattr(store._members, "call", late)
+    monkeypatch.setattr(store.members, "call", late)
     async with asyncio.timeout(5):
         with pytest.raises(OutcomeUnknown, match="was committed"):
             await store.create("/a", b"1")
@@ -259,7 +259,7 @@ async def test_closing_does_not_wait_for_writes_that_never_end(
 ) -> None:
     monkeypatch.setattr("steersman.storage.etcd.store.LAST_SECONDS", 0.1)
     store = await opened(etcd_process)
-    await store._watch.stop()
+    await store.watch_loop.stop()
     unseen = asyncio.ensure_future(store.create("/a", b"1"))
     while await store.get("/a") is None:  # noqa: ASYNC110 - it is told by nobody
         await asyncio.sleep(0.01)
@@ -276,8 +276,8 @@ async def test_closing_does_not_wait_for_writes_that_never_end(
 @pytest.mark.parametrize("value", [b"9" * 5000, b"99999999", "٣".encode(), b"-1", b"1x"])
 async def test_what_is_no_revision_in_the_key_of_compactions_is_not_believed(store: EtcdStorage, value: bytes) -> None:
     request = messages.put_if_version(KEY, value, version=0)
-    await store._members.call(messages.TXN, request, repeatable=False)
-    compactor = Compactor(store._members)
+    await store.members.call(messages.TXN, request, repeatable=False)
+    compactor = Compactor(store.members)
     await compactor.tick()
     assert compactor.compacted == 0
 
@@ -336,7 +336,7 @@ async def test_all_begins_anew_when_etcd_has_gone_back(etcd_process: EtcdProcess
 
 async def test_a_key_that_is_no_text_is_read_from_and_deleted_as_any_other(store: EtcdStorage) -> None:
     for key in (b"/registry/a/\xff", b"/registry/a/\xffb"):
-        await store._members.call(messages.PUT, messages.put(key, b"1"), repeatable=False)
+        await store.members.call(messages.PUT, messages.put(key, b"1"), repeatable=False)
     (first, second) = (await store.range("/registry/a/")).items
     assert await store.get(first.key) == first
     assert await store.revisions("/registry/a/", after(first.key), 1, 0) == ([(second.key, second.mod_revision)], False)

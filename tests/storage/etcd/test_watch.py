@@ -9,7 +9,7 @@ import pytest
 from steersman.net.protobuf_fields import varint
 from steersman.storage.etcd import watch
 from steersman.storage.etcd.messages import Change
-from steersman.storage.etcd.watch import Watch, _Ended, _Inconsistent
+from steersman.storage.etcd.watch import Ended, Inconsistent, Watch
 
 
 def _field(number: int, data: bytes) -> bytes:
@@ -30,7 +30,7 @@ class Told:
         self.revisions: list[int] = []
         self.progress: list[int] = []
         self.watch = Watch(self._changed, self.progress.append)
-        self.watch._revision = after
+        self.watch.revision = after
 
     def _changed(self, changes: object) -> None:
         assert isinstance(changes, list)
@@ -38,8 +38,8 @@ class Told:
 
     def take(self, *messages: bytes) -> BaseException | None:
         for each in messages:
-            self.watch._receive(each)
-        return self.watch._over.exception() if self.watch._over.done() else None
+            self.watch.receive(each)
+        return self.watch.over.exception() if self.watch.over.done() else None
 
 
 async def test_changes_are_passed_on_in_their_order_with_fragments_joined() -> None:
@@ -64,7 +64,7 @@ async def test_changes_are_passed_on_in_their_order_with_fragments_joined() -> N
 )
 async def test_what_comes_out_of_order_is_not_believed(messages: tuple[bytes, ...]) -> None:
     found = Told(after=3)
-    assert isinstance(found.take(*messages), _Inconsistent)
+    assert isinstance(found.take(*messages), Inconsistent)
     known = list(found.revisions)
     found.take(told(100))  # nothing is taken after that
     assert found.revisions == known
@@ -75,7 +75,7 @@ async def test_fragments_without_end_end_the_watch(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(watch, "_MAX_FRAGMENTS_BYTES", 500)
     found = Told(after=3)
     error = found.take(*[told(4, 4, fragment=True)] * 50)
-    assert isinstance(error, _Ended)
+    assert isinstance(error, Ended)
     assert not found.revisions
     whole = Told(after=3)
     assert whole.take(*[told(revision, revision, fragment=bool(revision % 2)) for revision in range(4, 60)]) is None
@@ -86,6 +86,6 @@ async def test_garbage_ends_the_watch() -> None:
     told = Told(after=3)
     error = told.take(b"\x0a\xff")
     assert error is not None
-    assert not isinstance(error, _Inconsistent)
+    assert not isinstance(error, Inconsistent)
     assert not told.revisions
     await asyncio.sleep(0)

@@ -80,16 +80,16 @@ def test_the_writer_is_left_to_others_for_as_long_as_a_slice_took(monkeypatch: p
 async def test_a_slice_gives_back_as_many_pages_as_it_was_asked_for(store: SQLiteStorage) -> None:
     items = await overwritten(store, 700, 0, 10_000)
     await asyncio.gather(*(store.delete(item.key, expected_revision=item.mod_revision) for item in items))
-    log = store._log
-    await store._writer.run(lambda log: compaction.begin(log, store.revision))
-    while await store._writer.run(lambda log: compaction.delete_slice(log, 500)):
+    log = store.log
+    await store.writer.run(lambda log: compaction.begin(log, store.revision))
+    while await store.writer.run(lambda log: compaction.delete_slice(log, 500)):
         pass
 
     def free(log: Log) -> int:
         return int(log.connection.execute("PRAGMA freelist_count").fetchone()[0])
 
     before = free(log)
-    assert await store._writer.run(lambda log: compaction.vacuum_slice(log, 100))
+    assert await store.writer.run(lambda log: compaction.vacuum_slice(log, 100))
     assert free(log) == before - 100
 
 
@@ -98,19 +98,19 @@ async def test_a_slice_deletes_large_values_in_small_numbers(store: SQLiteStorag
     item = await store.create("/a", b"1")  # revision 2
     for value in sizes:
         item = await store.update("/a", os.urandom(value), expected_revision=item.mod_revision)
-    await store._writer.run(lambda log: compaction.begin(log, store.revision))
+    await store.writer.run(lambda log: compaction.begin(log, store.revision))
     reached = []
-    while await store._writer.run(lambda log: compaction.delete_slice(log, 20)):
-        reached.append(store._log.revisions()[2])
+    while await store.writer.run(lambda log: compaction.delete_slice(log, 20)):
+        reached.append(store.log.revisions()[2])
     # Revisions 3 to 13 replaced small values, each of 14 to 16 one that takes 74 pages.
     assert reached == [14, 15, 16]
-    assert store._log.connection.execute("SELECT revision FROM log").fetchall() == [(store.revision,)]
+    assert store.log.connection.execute("SELECT revision FROM log").fetchall() == [(store.revision,)]
 
 
 async def test_the_log_is_played_into_the_file_beside_the_commits(path: Path, store: SQLiteStorage) -> None:
     await overwritten(store, 250, 8, 2000)
-    await store._checkpointer.caught_up()
-    await store._writer.run(lambda log: None)  # what the checkpointer left to the writer was posted before
+    await store.checkpointer.caught_up()
+    await store.writer.run(lambda log: None)  # what the checkpointer left to the writer was posted before
     # No commit played the log, as it never was that long.
     log = path.with_name("store.db-wal")
     assert log.stat().st_size < 4000 * 4096
@@ -130,7 +130,7 @@ async def test_commits_go_on_while_the_log_is_played(store: SQLiteStorage, monke
     await overwritten(store, 250, 4, 4000)
     assert await asyncio.to_thread(begun.wait, 10)
     await store.create("/meanwhile", b"1")
-    waiting = asyncio.create_task(store._checkpointer.caught_up())
+    waiting = asyncio.create_task(store.checkpointer.caught_up())
     await asyncio.sleep(0)
     assert not waiting.done()
     goes_on.set()
@@ -146,7 +146,7 @@ async def test_a_log_that_cannot_be_played_is_told_and_nothing_is_lost(
     monkeypatch.setattr(checkpoint, "connect", refuse)
     store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
     items = await overwritten(store, 250, 4, 4000)
-    await store._checkpointer.caught_up()
+    await store.checkpointer.caught_up()
     assert f"a checkpoint of the write-ahead log into {path} failed: unable to open database file" in caplog.messages
     await store.close()
     store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
@@ -165,5 +165,5 @@ async def test_the_pages_of_a_commit_are_about_as_many_as_go_into_the_log(
 
     for number in range(20 if rows == 1 else 4):
         await asyncio.gather(*(store.create(f"/{key}-{number}", os.urandom(size)) for key in range(rows)))
-        await store._writer.run(note_length)
+        await store.writer.run(note_length)
         assert lengths[-1] / 2 <= pages_of(rows, rows * size) <= lengths[-1] * 4

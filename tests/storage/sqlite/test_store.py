@@ -46,7 +46,7 @@ async def open_quiet(path: Path, **options: Any) -> SQLiteStorage:
 async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Path, durable: bool, level: int) -> None:
     store = await open_quiet(tmp_path / "store.db", durable=durable)
     try:
-        assert store._log.connection.execute("PRAGMA synchronous").fetchone() == (level,)
+        assert store.log.connection.execute("PRAGMA synchronous").fetchone() == (level,)
         await store.create("/a", b"1")
     finally:
         await store.close()

@@ -47,7 +47,7 @@ _ZLIB_ERRORS: Final = {
     "incorrect header check": "gzip: invalid header",
 }
 """Go's error texts, by a part of zlib's."""
-_STEP: Final = 0.05
+STEP: Final = 0.05
 """Seconds of work on a page before it yields the worker thread to others."""
 _LINKS: Final[dict[str, tuple[str, ...]]] = {
     "a": ("href",),
@@ -93,11 +93,11 @@ _ATTRIBUTE: Final = late_pattern(
     r"(?:[ \n\r\t\f]*=[ \n\r\t\f]*"
     r"(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^ \n\r\t\f>\"'][^ \n\r\t\f>]*))?)?"
 )
-_SHORT: Final = 1024
+SHORT: Final = 1024
 """Characters of an attribute that are parsed by one regular expression; a longer one is parsed in windows."""
 _BATCH: Final = 4096
 """Number of pieces that are joined at once."""
-_WINDOW: Final = 32 << 10
+WINDOW: Final = 32 << 10
 """Characters that one call of the standard library processes."""
 _LONGEST_REFERENCE: Final = 64
 """Upper bound of the characters of a character reference, without the digits of a number."""
@@ -151,7 +151,7 @@ class Rewriter:
             not fields.get("location") and trim_space(fields.get("content-type", "").partition(";")[0]) == "text/html"
         )
 
-    def tags(self, text: str, page: _Pieces) -> Iterator[None]:
+    def tags(self, text: str, page: Pieces) -> Iterator[None]:
         """Append an HTML page with its links rewritten to `page`; yields before each start tag."""
         at = 0
         while (start := _next(_MARKUP, text, at, 1)) < len(text):
@@ -170,15 +170,15 @@ class Rewriter:
                 at = end
         page.add(text[at:])
 
-    def _start_tag(self, text: str, start: int, page: _Pieces) -> tuple[int, str]:
+    def _start_tag(self, text: str, start: int, page: Pieces) -> tuple[int, str]:
         """Append a start tag, rewritten; return its end and its element. An unfinished tag is appended as it is."""
         at = _next(_END_OF_NAME, text, start + 1)
         name = _lowered(text[start + 1 : at])
         links = _LINKS.get(name, ())
-        tag = _Pieces()
+        tag = Pieces()
         tag.add(f"<{name}")
         while at < len(text):
-            stop = at + _SHORT
+            stop = at + SHORT
             if (end := _TAG_END.match(text, at, stop)) is not None:
                 tag.add("/>" if text[end.end() - 2] == "/" else ">")
                 page.extend(tag)
@@ -200,7 +200,7 @@ class Rewriter:
         return len(text), ""
 
 
-class _Pieces:
+class Pieces:
     """Pieces of a text, joined in batches: a page may have millions."""
 
     def __init__(self) -> None:
@@ -208,16 +208,19 @@ class _Pieces:
         self._latest: list[str] = []
 
     def add(self, piece: str) -> None:
+        """Append a piece."""
         self._latest.append(piece)
         if len(self._latest) >= _BATCH:
             self._joined.append("".join(self._latest))
             self._latest.clear()
 
-    def extend(self, other: _Pieces) -> None:
+    def extend(self, other: Pieces) -> None:
+        """Append the pieces of another text."""
         for piece in other.joined():
             self.add(piece)
 
     def joined(self) -> list[str]:
+        """Return the text in a few long pieces."""
         return [*self._joined, *self._latest]
 
 
@@ -245,8 +248,8 @@ def _windows(text: str, at: int, overlap: int) -> Iterator[tuple[int, int]]:
     duration.
     """
     while at < len(text):
-        yield at, min(len(text), at + _WINDOW + overlap)
-        at += _WINDOW
+        yield at, min(len(text), at + WINDOW + overlap)
+        at += WINDOW
 
 
 def _next(pattern: re.Pattern[str], text: str, at: int, overlap: int = 0) -> int:
@@ -267,7 +270,7 @@ def _behind(mark: str, text: str, at: int) -> int:
 
 def _lowered(text: str) -> str:
     """Return the text with ASCII letters in lower case, as HTML names are compared."""
-    if len(text) <= _WINDOW:
+    if len(text) <= WINDOW:
         return lower(text)
     return "".join(lower(text[start:end]) for start, end in _windows(text, 0, 0))
 
@@ -282,7 +285,8 @@ def _end_of_raw(text: str, at: int, name: str) -> int:
     return len(text)
 
 
-_REFERENCE: Final = late_pattern(r"&(?:#([0-9]++);?|#[xX]([0-9a-fA-F]++);?|[^\t\n\f <&#;]{1,32};?)", re.ASCII)
+REFERENCE: Final = late_pattern(r"&(?:#([0-9]++);?|#[xX]([0-9a-fA-F]++);?|[^\t\n\f <&#;]{1,32};?)", re.ASCII)
+"""A character reference, decimal, hexadecimal or named."""
 _DECIMALS: Final = 32
 """Trailing digits of a number that matter: it is reduced modulo 2^32, and 10^32 is a multiple of that."""
 _HEX_DIGITS: Final = 8
@@ -308,23 +312,23 @@ def _unescaped(value: str) -> str:
     """Return a value with its character references resolved, window by window, each ending before a possible
     reference.
     """
-    if len(value) <= _WINDOW:
-        return _REFERENCE.sub(_meant, value) if "&" in value else value
+    if len(value) <= WINDOW:
+        return REFERENCE.sub(_meant, value) if "&" in value else value
     parts = []
     at = 0
     while at < len(value):
-        end = at + _WINDOW
+        end = at + WINDOW
         if end < len(value) and (cut := value.rfind("&", end - _LONGEST_REFERENCE, end)) > at:
             end = cut
-        parts.append(_REFERENCE.sub(_meant, value[at:end]))
+        parts.append(REFERENCE.sub(_meant, value[at:end]))
         at = end
     return "".join(parts)
 
 
 def _escaped(value: str) -> str:
     """Return a text as Go's html.EscapeString does."""
-    if len(value) > _WINDOW:
-        return "".join(_escaped(value[at : at + _WINDOW]) for at in range(0, len(value), _WINDOW))
+    if len(value) > WINDOW:
+        return "".join(_escaped(value[at : at + WINDOW]) for at in range(0, len(value), WINDOW))
     return (
         value.replace("&", "&amp;")
         .replace("'", "&#39;")
@@ -394,18 +398,18 @@ async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str) -> bytes
     if len(data) > MAX_PAGE_BYTES:
         raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
     check_backlog(current())
-    text = await offload_if(True, _text, data, encoding)
+    text = await offload_if(True, page_text, data, encoding)
     del data
-    page = _Pieces()
+    page = Pieces()
     tags = rewriter.tags(text, page)
-    while await offload_if(True, _goes_on, tags):
+    while await offload_if(True, goes_on, tags):
         pass
-    return await offload_if(True, _body, page, encoding)
+    return await offload_if(True, page_body, page, encoding)
 
 
-def _goes_on(tags: Iterator[None]) -> bool:
+def goes_on(tags: Iterator[None]) -> bool:
     """Process some tags of a page; return True if there are more."""
-    end = monotonic() + _STEP
+    end = monotonic() + STEP
     return any(monotonic() > end for _ in tags)
 
 
@@ -413,7 +417,7 @@ def _window_of(encoding: str) -> int | None:
     return {"gzip": 16 + zlib.MAX_WBITS, "deflate": -zlib.MAX_WBITS}.get(encoding)
 
 
-def _text(data: bytes, encoding: str) -> str:
+def page_text(data: bytes, encoding: str) -> str:
     """Return a page as text. Raises StatusError."""
     if encoding:
         data = _decompressed(data, encoding)
@@ -447,7 +451,7 @@ def _decompressed(data: bytes, encoding: str) -> bytes:
             return bytes(whole)
 
 
-def _body(page: _Pieces, encoding: str) -> bytes:
+def page_body(page: Pieces, encoding: str) -> bytes:
     data = _encoded(page.joined())
     window = _window_of(encoding)
     if window is None:
@@ -459,7 +463,7 @@ def _body(page: _Pieces, encoding: str) -> bytes:
 def _decoded(data: bytes) -> str:
     """Return the bytes decoded as UTF-8, window by window; invalid bytes are preserved."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    parts = [decoder.decode(data[at : at + _WINDOW]) for at in range(0, len(data), _WINDOW)]
+    parts = [decoder.decode(data[at : at + WINDOW]) for at in range(0, len(data), WINDOW)]
     return "".join([*parts, decoder.decode(b"", True)])
 
 

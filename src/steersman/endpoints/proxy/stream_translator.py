@@ -6,7 +6,7 @@ Follows k8s.io/apiserver `util/proxy` (StreamTranslatorHandler) and client-go's 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import internal
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.net.ascii import is_digits
-from steersman.net.client.answer import Answer, BadAnswer
+from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError
 from steersman.net.client.http1 import Http1Answer, send
 from steersman.net.message import BodyAborted, Response, Upgraded
@@ -110,11 +110,27 @@ def _decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T | str:
         return "invalid UTF-8"
 
 
-class _Failed(Exception):
+class Writable(Protocol):
+    """A stream for writing."""
+
+    async def write(self, data: bytes) -> None:
+        """Write data. Raises SpdyError."""
+        ...
+
+
+class Readable(Protocol):
+    """Body of an answer."""
+
+    async def read(self, limit: int) -> bytes:
+        """Return the body, or its first `limit` bytes. Raises BodyAborted."""
+        ...
+
+
+class Failed(Exception):
     """The command's streams could not be opened, or broke; the text is upstream's."""
 
 
-class _NonZeroExit(Exception):
+class NonZeroExit(Exception):
     """The command has ended with this exit code."""
 
     def __init__(self, code: int) -> None:
@@ -162,9 +178,9 @@ class _Translation:
             try:
                 await self._stream()
                 status: dict[str, Any] = _SUCCESS
-            except _NonZeroExit as error:
+            except NonZeroExit as error:
                 status = _exit_status(error)
-            except _Failed as error:
+            except Failed as error:
                 status = internal(str(error)).status()
                 del status["kind"], status["apiVersion"]
             await self._send(_ERROR, encode_in_order(status))
@@ -178,14 +194,14 @@ class _Translation:
         self._moved = asyncio.get_running_loop().time()
 
     async def _stream(self) -> None:
-        """Run the command. Raises _Failed, _NonZeroExit, and ConnectionResetError when the client is gone."""
+        """Run the command. Raises Failed, NonZeroExit, and ConnectionResetError when the client is gone."""
         connection, answer = await self._connect()
         session = Session(connection, first=answer.leftover)
         running = asyncio.create_task(session.run())
         try:
             await self._run_command(session, answer.header("x-stream-protocol-version") or "channel.k8s.io")
         except SpdyError as error:
-            raise _Failed(str(error)) from None
+            raise Failed(str(error)) from None
         finally:
             session.close()
             running.cancel()
@@ -199,14 +215,14 @@ class _Translation:
             connection = await self._location.dial()
             answer = await send(connection, "POST", self._location.target, headers)
         except (DialError, BadAnswer, ValueError) as error:
-            raise _Failed(f'error sending request: Post "{self._location}": {error}') from None
+            raise Failed(f'error sending request: Post "{self._location}": {error}') from None
         if answer.status == 101 and to_lower(PROTOCOL) in to_lower(answer.header("upgrade")):
             return connection, answer
         try:
             if 300 <= answer.status < 400 and answer.header("location"):
                 target = answer.header("location")
-                raise _Failed(f'error sending request: Post "{target}": redirect not allowed')
-            raise _Failed(f"unable to upgrade connection: {await _refusal(answer)}")
+                raise Failed(f'error sending request: Post "{target}": redirect not allowed')
+            raise Failed(f"unable to upgrade connection: {await refusal_text(answer)}")
         finally:
             await answer.close()
 
@@ -237,7 +253,7 @@ class _Translation:
                 task.cancel()
             await asyncio.gather(*awaited, *others, return_exceptions=True)
         if message := errors_read.result():
-            _raise_for_status(message, protocol)
+            raise_for_status(message, protocol)
 
     async def _copy_output(self, stream: Stream, channel: int) -> bytes:
         while data := await stream.read():
@@ -271,7 +287,7 @@ class _Translation:
                     await stdin.write(data)
                 except SpdyError:
                     stdin = None  # the command has closed its input
-            elif channel == _RESIZE and resize is not None and not await _pass_size(resize, data):
+            elif channel == _RESIZE and resize is not None and not await pass_size(resize, data):
                 resize = None
         raise ConnectionResetError("the client has closed the WebSocket")
 
@@ -280,7 +296,7 @@ async def _open(session: Session, kind: str) -> Stream:
     return await session.open({"streamtype": kind}, _STREAM_TIMEOUT)
 
 
-async def _pass_size(resize: Stream, data: bytes) -> bool:
+async def pass_size(resize: Writable, data: bytes) -> bool:
     """Pass the size of a terminal on; return False if no more sizes can be passed."""
     size = _decoded(_SIZE, data[:_MAX_SIZE_BYTES])
     if not isinstance(size, _Size):
@@ -293,7 +309,8 @@ async def _pass_size(resize: Stream, data: bytes) -> bool:
     return True
 
 
-async def _refusal(answer: Answer) -> str:
+async def refusal_text(answer: Readable) -> str:
+    """Return the message of an answer that refuses an upgrade, in the words of client-go's SPDY executor."""
     try:
         text = (await answer.read(_MAX_ERROR_BYTES)).decode(errors="replace")
     except BodyAborted:
@@ -306,32 +323,32 @@ async def _refusal(answer: Answer) -> str:
     return trim_space(text) or "empty server response"
 
 
-def _raise_for_status(message: bytes, protocol: str) -> None:
-    """Evaluate the final message. Raises _NonZeroExit, or _Failed for another failure."""
+def raise_for_status(message: bytes, protocol: str) -> None:
+    """Evaluate the final message. Raises NonZeroExit, or Failed for another failure."""
     text = message.decode(errors="replace")
     if protocol not in _WITH_STATUS:
-        raise _Failed(f"error executing remote command: {text}")
+        raise Failed(f"error executing remote command: {text}")
     status = _decoded(_STATUS, message)
     if not isinstance(status, _Status):
-        raise _Failed(f"error stream protocol error: {status} in {quote(text)}")
+        raise Failed(f"error stream protocol error: {status} in {quote(text)}")
     if status.status == "Success":
         return
     if status.status != "Failure":
-        raise _Failed("error stream protocol error: unknown error")
+        raise Failed("error stream protocol error: unknown error")
     if status.reason != "NonZeroExitCode":
-        raise _Failed(status.message or "")
+        raise Failed(status.message or "")
     if status.details is None:
-        raise _Failed("error stream protocol error: details must be set")
+        raise Failed("error stream protocol error: details must be set")
     for cause in status.details.causes or ():
         if cause is not None and cause.reason == "ExitCode":
             code = cause.message or ""
             if not (is_digits(code) and len(code) <= _MAX_CODE_DIGITS and int(code) < 256):
-                raise _Failed(f"error stream protocol error: invalid exit code value {quote(code)}")
-            raise _NonZeroExit(int(code))
-    raise _Failed("error stream protocol error: no ExitCode cause given")
+                raise Failed(f"error stream protocol error: invalid exit code value {quote(code)}")
+            raise NonZeroExit(int(code))
+    raise Failed("error stream protocol error: no ExitCode cause given")
 
 
-def _exit_status(error: _NonZeroExit) -> dict[str, Any]:
+def _exit_status(error: NonZeroExit) -> dict[str, Any]:
     return {
         "metadata": {},
         "status": "Failure",

@@ -115,8 +115,10 @@ class Cacher:
         self.has_other_servers = storage.has_other_servers
         self._new_window = new_window
         self._clock = clock
-        self._entries: dict[str, Entry] = {}
-        self._sorted = SortedEntries()
+        self.entries: dict[str, Entry] = {}
+        """The present objects by key."""
+        self.ordered = SortedEntries()
+        """The same entries in the order of their keys."""
         self._past = PastStates()
         self._window = new_window(0)
         self._applied = 0
@@ -205,7 +207,7 @@ class Cacher:
     @property
     def is_empty(self) -> bool:
         """Return True if the cache is filled and has no objects."""
-        return self._ready.is_set() and not self._entries
+        return self._ready.is_set() and not self.entries
 
     async def wait_until_ready(self) -> None:
         """Return once the cache can be read and watched; the caller sets a timeout."""
@@ -235,7 +237,7 @@ class Cacher:
             await loaded.read(page.items, self._entry)
             start = after(page.items[-1].key)
             wanted = max(1, min(_LOAD_PAGE, _LOAD_BYTES * len(page.items) // max(loaded.size - size, 1)))
-        self._entries, self._sorted = loaded.entries, loaded.ordered
+        self.entries, self.ordered = loaded.entries, loaded.ordered
         self._forget_index()
         self.large, self.size = loaded.large, loaded.size
         self._window = self._new_window(revision)
@@ -263,8 +265,8 @@ class Cacher:
         if watchers := self._watchers.take_all():
             self._leaving = watchers
             end_watchers(watchers, error)
-        free_entries(self._sorted, self._entries)
-        self._entries, self._sorted = {}, SortedEntries()
+        free_entries(self.ordered, self.entries)
+        self.entries, self.ordered = {}, SortedEntries()
         self._past.clear()
         self._forget_index()
         self.large = self.size = 0
@@ -329,18 +331,18 @@ class Cacher:
 
     def _apply_one(self, event: Event, now: float) -> None:
         key = event.key
-        previous = self._entries.get(key)
+        previous = self.entries.get(key)
         current = None
         if event.current is not None:
             current = self._entry(event.current)
-            self._entries[key] = current
+            self.entries[key] = current
             self.size += len(current.body)
             if len(current.body) > SURELY_SMALL and is_large(current.body):
                 self.large += 1
-            self._sorted.put(current)
+            self.ordered.put(current)
         elif previous is not None:
-            del self._entries[key]
-            self._sorted.discard(key)
+            del self.entries[key]
+            self.ordered.discard(key)
         if previous is not None:
             self._past.replaced(len(previous.body))
             if previous in self._encoded:
@@ -454,11 +456,11 @@ class Cacher:
         """Return the object, None if it does not exist."""
         if not self._ready.is_set():
             self._not_ready()
-        return self._entries.get(key)
+        return self.entries.get(key)
 
     def peek(self, key: str) -> Entry | None:
         """Return the object as `get` does, and None while the cache is not ready."""
-        return self._entries.get(key) if self._ready.is_set() else None
+        return self.entries.get(key) if self._ready.is_set() else None
 
     def count(self, prefix: str) -> int:
         """Return the number of objects under `prefix`."""
@@ -468,7 +470,7 @@ class Cacher:
         """Return the number of objects under `prefix` from the key `start` on."""
         if not self._ready.is_set():
             self._not_ready()
-        return self._sorted.count(prefix, start)
+        return self.ordered.count(prefix, start)
 
     def list(self, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """Return at most `limit` (0: all) objects under `prefix`, from the key `start` on, and True if more follow.
@@ -478,15 +480,15 @@ class Cacher:
         """
         if not self._ready.is_set():
             self._not_ready()
-        found, more = self._sorted.range(prefix, start, limit)
+        found, more = self.ordered.range(prefix, start, limit)
         if more:
-            self._past.keep(self.revision, self._sorted)
+            self._past.keep(self.revision, self.ordered)
         return found, more
 
     async def indexed(self, value: str | None) -> None:
         """Return once the index is built, if there is one, so that objects with a value can be found without a scan."""
         if value is not None and self._index is not None and self.ready:
-            await self._in_turn(self._index.filled(self._entries))
+            await self._in_turn(self._index.filled(self.entries))
 
     def candidates(self, prefix: str, value: str | None) -> Sequence[Entry]:
         """Return, in key order as of `revision`, objects under `prefix` that include all with a value.
@@ -496,10 +498,10 @@ class Cacher:
         """
         if not self._ready.is_set():
             self._not_ready()
-        known = None if value is None or self._index is None else self._index.keys(value, self._entries)
+        known = None if value is None or self._index is None else self._index.keys(value, self.entries)
         if known is None:
-            return self._sorted.range(prefix)[0]
-        return present_range(known, self._entries, prefix, "", 0)[0]
+            return self.ordered.range(prefix)[0]
+        return present_range(known, self.entries, prefix, "", 0)[0]
 
     def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """Return a list as `list` does, at an older revision.
@@ -519,20 +521,20 @@ class Cacher:
 
         Without this call they block the event loop for some 20 ms if there were many writes since.
         """
-        present = self._sorted
+        present = self.ordered
         if self._known_at(revision) is None:
             undone = list(self._window.undo(revision).items())
             past = present.fork()
             async for at in time_sliced(range(0, len(undone), _UNDONE)):
                 past.undo(undone[at : at + _UNDONE])
-            if self._sorted is present:
+            if self.ordered is present:
                 self._past.keep(revision, past, is_own=True)
 
     def _at(self, revision: int) -> SortedEntries:
         """Return the entries at a revision."""
         past = self._known_at(revision)
         if past is None:
-            past = self._sorted.fork()
+            past = self.ordered.fork()
             past.undo(self._window.undo(revision).items())
         return past
 
@@ -547,7 +549,7 @@ class Cacher:
         if revision < compacted:
             raise Compacted(max(self._window.start, compacted))
         if revision >= self._applied:
-            return self._sorted
+            return self.ordered
         known = self._past.at(revision)
         if known is None and revision < self._window.start:
             raise Compacted(self._window.start)
@@ -563,7 +565,7 @@ class Cacher:
         kept[kind] = encoded
         before, size = self._encoded.get(entry, 0), sum(map(len, kept.values()))
         room = self._representations_limit - size + before
-        while self._encoded_size > room and self._entries.get((first := next(iter(self._encoded))).key) is not first:
+        while self._encoded_size > room and self.entries.get((first := next(iter(self._encoded))).key) is not first:
             self._drop_first()
         if self._encoded_size > room:
             self._without_room += 1
@@ -572,7 +574,7 @@ class Cacher:
         entry.representations = kept
         self._encoded[entry] = size
         self._encoded_size += size - before
-        if self._entries.get(entry.key) is not entry:
+        if self.entries.get(entry.key) is not entry:
             self._encoded.move_to_end(entry, last=False)
         while self._encoded_size > self._representations_limit:
             self._drop_first()

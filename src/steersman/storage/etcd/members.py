@@ -115,16 +115,20 @@ class Members:
         self, endpoints: Sequence[Endpoint], tls: ssl.SSLContext | None = None, identity: Identity | None = None
     ) -> None:
         self._identity = identity or Identity()
-        self._endpoints = list(endpoints)
-        random.shuffle(self._endpoints)  # spreads several servers over the members
+        self.endpoints = list(endpoints)
+        """The members in the order in which they are tried."""
+        random.shuffle(self.endpoints)  # spreads several servers over the members
         self._tls = tls
-        self._at = 0
-        self._endpoint = self._endpoints[0]
+        self.at = 0
+        """Index of the member in use, or that was used last."""
+        self._endpoint = self.endpoints[0]
         """The endpoint of the connection."""
-        self._connection: Http2Connection | None = None
+        self.connection: Http2Connection | None = None
+        """Connection in use."""
         self._dialing: SingleFlight[str, Http2Connection] = SingleFlight()
         self._heads: dict[tuple[str, str], bytes] = {}
-        self._dial_seconds = _DIAL_SECONDS if len(self._endpoints) == 1 else _DIAL_SECONDS_OF_SEVERAL
+        self.dial_seconds = _DIAL_SECONDS if len(self.endpoints) == 1 else _DIAL_SECONDS_OF_SEVERAL
+        """Timeout of a connection attempt."""
         self._listening: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -133,8 +137,8 @@ class Members:
 
         Raises the last CallError, with code UNAVAILABLE if no member can be reached.
         """
-        connection = self._connection
-        attempts = _ROUNDS * len(self._endpoints)
+        connection = self.connection
+        attempts = _ROUNDS * len(self.endpoints)
         failures = 0
         while True:
             attempts -= 1
@@ -145,11 +149,11 @@ class Members:
                     return await self._call_in_span(connection, method, message)
                 return await grpc.call(connection, self._head(method), message)
             except CallError as error:
-                if error.code is Code.UNAVAILABLE and connection is not None and connection is self._connection:
+                if error.code is Code.UNAVAILABLE and connection is not None and connection is self.connection:
                     self._drop_connection()
                 if not attempts or not (error.is_unsent or (repeatable and error.code is Code.UNAVAILABLE)):
                     raise
-            connection = self._connection
+            connection = self.connection
             if failures:
                 await asyncio.sleep(_BACKOFF.wait(failures - 1))
             failures += 1
@@ -171,7 +175,7 @@ class Members:
         self, method: str, on_message: Callable[[bytes], None], on_end: Callable[[CallError | None], None]
     ) -> Stream:
         """Start a bidirectional stream to a member that has a leader. Raises CallError."""
-        for others in reversed(range(len(self._endpoints))):
+        for others in reversed(range(len(self.endpoints))):
             try:
                 connection = await self._connected()
                 break
@@ -188,7 +192,7 @@ class Members:
         """Report a fault of the member, so that another one is used next. Does nothing if the connection was already
         dropped.
         """
-        if self._connection is not None:
+        if self.connection is not None:
             self._drop_connection()
 
     def _head(self, method: str, metadata: Mapping[str, str] | None = None) -> bytes:
@@ -203,17 +207,17 @@ class Members:
 
     def _drop_connection(self) -> None:
         """Stop using a faulty member. Its calls in progress may end."""
-        connection, self._connection = self._connection, None
+        connection, self.connection = self.connection, None
         self._select_next()
         if connection is not None:
             connection.shut_down()
 
     def _select_next(self) -> None:
-        self._at = (self._at + 1) % len(self._endpoints)
+        self.at = (self.at + 1) % len(self.endpoints)
 
     async def _connected(self) -> Http2Connection:
         """Return a connection that accepts calls. Raises CallError."""
-        while (connection := self._connection) is not None:
+        while (connection := self.connection) is not None:
             if connection.has_capacity:
                 return connection
             if connection.is_over or connection.is_leaving:
@@ -224,9 +228,9 @@ class Members:
         return await self._dialing.do("dial", self._dial)
 
     async def _dial(self) -> Http2Connection:
-        endpoint = self._endpoints[self._at]
+        endpoint = self.endpoints[self.at]
         try:
-            async with asyncio.timeout(self._dial_seconds):
+            async with asyncio.timeout(self.dial_seconds):
                 dialed = await endpoint.connect(self._tls)
             connection = self._http2(dialed)
         except (DialError, TimeoutError, ConnectionResetError) as error:
@@ -242,7 +246,7 @@ class Members:
             connection.close()
             self._select_next()
             raise
-        self._connection, self._endpoint = connection, endpoint
+        self.connection, self._endpoint = connection, endpoint
         listening = asyncio.get_running_loop().create_task(_check_liveness(connection, head))
         self._listening.add(listening)
         listening.add_done_callback(self._listening.discard)
@@ -278,8 +282,8 @@ class Members:
             raise
 
     def _connection_ended(self, connection: Http2Connection) -> None:
-        if self._connection is connection:
-            self._connection = None
+        if self.connection is connection:
+            self.connection = None
             self._select_next()
 
     def close(self) -> None:
@@ -288,7 +292,7 @@ class Members:
         self._dialing.cancel()
         for task in self._listening:
             task.cancel()
-        connection, self._connection = self._connection, None
+        connection, self.connection = self.connection, None
         if connection is not None:
             connection.close()
 

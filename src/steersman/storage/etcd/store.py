@@ -102,11 +102,14 @@ class EtcdStorage(WritingStorage):
         on_lease: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__()
-        self._members = members
-        self._watched = watched
+        self.members = members
+        """The members for calls."""
+        self.watched = watched
+        """The members for watches, over a connection of their own."""
         self._root = root.rstrip("/")
         self._is_moved = self._root != ROOT and bool(self._root)
-        self._leases = Leases(members, lease_reuse_seconds, on_lease)
+        self.leases = Leases(members, lease_reuse_seconds, on_lease)
+        """The leases of values that expire."""
         self._compactor = Compactor(members)
         self._compacted = 0
         self._writes: dict[str, list[_Write]] = {}
@@ -118,9 +121,10 @@ class EtcdStorage(WritingStorage):
         self._compaction: Periodic | None = None
         self._sole: SoleServer | None = None
         low, high = self._range_of("", "") if not self._root else self._range_of(f"{ROOT}/", "")
-        self._watch = WatchLoop(
+        self.watch_loop = WatchLoop(
             watched, low, high, on_changes=self._changed, on_progress=self._progressed, on_gap=self._start_over
         )
+        """The watch on all keys, which feeds the events."""
 
     @classmethod
     async def open(
@@ -147,11 +151,11 @@ class EtcdStorage(WritingStorage):
             storage._revision = await storage._started(found, tls, start_seconds)
             await checks.check_members(found, tls)
             if storage._root:
-                await checks.check_keys(storage._members, storage._root)
+                await checks.check_keys(storage.members, storage._root)
         except BaseException:
             await storage.close()
             raise
-        storage._watch.start(storage._revision)
+        storage.watch_loop.start(storage._revision)
         if compaction_interval > 0:
             storage._compaction = compaction(compaction_interval, storage._compact_by_turns)
             storage._compaction.start()
@@ -169,7 +173,7 @@ class EtcdStorage(WritingStorage):
                             return await self._check_newest()
                     except TimeoutError:
                         why = "no answer"
-                        self._members.report_failure()
+                        self.members.report_failure()
                     except StorageUnavailable as error:
                         why = str(error)
                         cause = error.__cause__
@@ -190,7 +194,7 @@ class EtcdStorage(WritingStorage):
         """Return the size in bytes of the file of the current member. Raises StorageUnavailable."""
         self._check_open()
         try:
-            return messages.read_status(await self._members.call(messages.STATUS, b"", repeatable=True)).size
+            return messages.read_status(await self.members.call(messages.STATUS, b"", repeatable=True)).size
         except CallError as error:
             raise unavailable(error) from error
         except MessageError as error:
@@ -235,7 +239,7 @@ class EtcdStorage(WritingStorage):
     ) -> SoleServer:
         """Return the claim of this server to be the only one that writes here. It is notified of all other writes."""
         folder = self._outer(f"{ROOT}/steersman.sole-server/")
-        self._sole = SoleServer(self._members, folder, self.wait_until, clock=clock, quiet=quiet, interval=interval)
+        self._sole = SoleServer(self.members, folder, self.wait_until, clock=clock, quiet=quiet, interval=interval)
         return self._sole
 
     async def current_revision(self) -> int:
@@ -277,14 +281,14 @@ class EtcdStorage(WritingStorage):
         revision = await self._newest()
         if revision < known:
             logger.error("etcd is at revision %d and was at %d, as if restored: starting over", revision, known)
-            self._watch.start_over(f"etcd's revision has decreased from {known} to {revision}")
+            self.watch_loop.start_over(f"etcd's revision has decreased from {known} to {revision}")
             raise StorageUnavailable("etcd's revision has decreased")
         return revision
 
     async def _newest(self) -> int:
         request = messages.range_of(self._outer(f"{ROOT}/health"), limit=1, count_only=True)
         try:
-            return messages.read_range(await self._members.call(messages.RANGE, request, repeatable=True)).revision
+            return messages.read_range(await self.members.call(messages.RANGE, request, repeatable=True)).revision
         except CallError as error:
             raise unavailable(error) from error
         except MessageError as error:
@@ -336,7 +340,7 @@ class EtcdStorage(WritingStorage):
         """Return the answer to a range request."""
         self._check_open()
         try:
-            answer = await self._members.call(messages.RANGE, request, repeatable=True)
+            answer = await self.members.call(messages.RANGE, request, repeatable=True)
         except CallError as error:
             report_failure = self._storage_error(error, revision)
             if isinstance(report_failure, StorageUnavailable):
@@ -392,13 +396,13 @@ class EtcdStorage(WritingStorage):
             except StorageUnavailable as error:
                 if is_last or _NO_LEASE not in str(error):
                     raise
-                self._leases.forget(lease)
+                self.leases.forget(lease)
         raise AssertionError
 
     async def _lease(self, ttl: int) -> int:
         self._check_open()
         try:
-            return await self._leases.lease_for(ttl)
+            return await self.leases.lease_for(ttl)
         except CallError as error:
             refused = unavailable(error)
             self.refusals.writes.refused(refused)
@@ -412,7 +416,7 @@ class EtcdStorage(WritingStorage):
         self._under_way += 1
         self._idle.clear()
         try:
-            answer = messages.read_txn(await self._members.call(messages.TXN, request, repeatable=False))
+            answer = messages.read_txn(await self.members.call(messages.TXN, request, repeatable=False))
             if not answer.succeeded:
                 return None, None if answer.found is None else self._kv(answer.found)
             if self.refusals.writes.ongoing:
@@ -516,14 +520,14 @@ class EtcdStorage(WritingStorage):
 
         low, high = self._range_of(registration.prefix, "")
         try:
-            await watch.replay(self._watched, low, high, after=after_revision, last=last, on_changes=deliver)
+            await watch.replay(self.watched, low, high, after=after_revision, last=last, on_changes=deliver)
         except CallError as error:
             raise unavailable(error) from error
 
     async def wait_until(self, revision: int) -> None:
         """Request progress from the watch if it is behind, and wait for the revision. Raises StorageUnavailable."""
         if revision > self._revision and self._closed is None:
-            self._watch.request_progress(revision)
+            self.watch_loop.request_progress(revision)
         await super().wait_until(revision)
 
     # Maintenance
@@ -537,7 +541,7 @@ class EtcdStorage(WritingStorage):
         if revision == known:
             return
         try:
-            await self._members.call(messages.COMPACT, messages.compaction(revision), repeatable=True)
+            await self.members.call(messages.COMPACT, messages.compaction(revision), repeatable=True)
         except CallError as error:
             raise self._storage_error(error, revision) from error
         self._compacted = max(self._compacted, revision)
@@ -554,10 +558,10 @@ class EtcdStorage(WritingStorage):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
                 await self._idle.wait()
-        await self._watch.stop()
+        await self.watch_loop.stop()
         self._end_writes()
-        self._members.close()
-        self._watched.close()
+        self.members.close()
+        self.watched.close()
         if self._asker is not None:
             await asyncio.gather(self._asker, return_exceptions=True)
         await super()._shut_down()

@@ -26,11 +26,11 @@ _MAX_FRAGMENTS_BYTES: Final = 512 << 20
 OnChanges = Callable[[Sequence[Change]], None]
 
 
-class _Ended(Exception):
+class Ended(Exception):
     """The watch has ended and can be resumed on another member."""
 
 
-class _Inconsistent(Exception):
+class Inconsistent(Exception):
     """A member has sent impossible events, so earlier events may be missing."""
 
 
@@ -48,19 +48,21 @@ class Watch:
         self._parts: list[Change] = []
         self._parts_size = 0
         """The size in bytes of the messages that contained the parts."""
-        self._revision = 0
-        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.revision = 0
+        """Revision up to which all changes have been passed on."""
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Set with the cause when the watch ends."""
 
     async def run(self, members: Members, key: bytes, end: bytes, after: int) -> None:
-        """Watch until it ends, and raise the cause: _Ended, _Inconsistent or Compacted."""
-        self._revision = after
+        """Watch until it ends, and raise the cause: Ended, Inconsistent or Compacted."""
+        self.revision = after
         try:
-            self._stream = await members.stream(messages.WATCH, self._receive, self._end)
+            self._stream = await members.stream(messages.WATCH, self.receive, self._end)
         except CallError as error:
-            raise _Ended(str(error)) from error
+            raise Ended(str(error)) from error
         self._stream.send(messages.watch(key, end, after + 1))
         try:
-            await self._over
+            await self.over
         finally:
             self._stream.cancel()
 
@@ -70,54 +72,55 @@ class Watch:
             self._stream.send(messages.PROGRESS)
 
     def report_fault(self, why: str) -> None:
-        """End the watch with _Inconsistent, for a fault that its user has detected."""
-        if not self._over.done():
-            self._over.set_exception(_Inconsistent(why))
+        """End the watch with Inconsistent, for a fault that its user has detected."""
+        if not self.over.done():
+            self.over.set_exception(Inconsistent(why))
 
-    def _receive(self, data: bytes) -> None:
-        if self._over.done():
+    def receive(self, data: bytes) -> None:
+        """Handle a message of the member. A fault in it ends the watch."""
+        if self.over.done():
             return
         try:
             answer = messages.read_watch(data)
             self._handle(answer, len(data))
-        except (MessageError, _Ended, _Inconsistent, Compacted) as error:
-            self._over.set_exception(error if not isinstance(error, MessageError) else _Ended(str(error)))
+        except (MessageError, Ended, Inconsistent, Compacted) as error:
+            self.over.set_exception(error if not isinstance(error, MessageError) else Ended(str(error)))
 
     def _handle(self, answer: WatchAnswer, size: int) -> None:
         if answer.canceled:
             if answer.compact_revision:
                 raise Compacted(answer.compact_revision)
-            raise _Ended(answer.reason or "the watch was cancelled")
+            raise Ended(answer.reason or "the watch was cancelled")
         if answer.changes:
             changes = answer.changes
             if self._parts or answer.fragment:
                 self._parts += changes
                 self._parts_size += size
                 if self._parts_size > _MAX_FRAGMENTS_BYTES:
-                    raise _Ended("the fragments of one watch response are too large")
+                    raise Ended("the fragments of one watch response are too large")
                 if answer.fragment:
                     return
                 changes, self._parts, self._parts_size = self._parts, [], 0
             self._check_order(changes)
             self._on_changes(changes)
         elif not answer.created:
-            self._revision = max(self._revision, answer.revision)
+            self.revision = max(self.revision, answer.revision)
             self._on_progress(answer.revision)
 
     def _check_order(self, changes: Sequence[Change]) -> None:
-        """Check that the changes are in order. Raises _Inconsistent."""
+        """Check that the changes are in order. Raises Inconsistent."""
         revision = changes[0].current.mod_revision
-        if revision <= self._revision:
-            raise _Inconsistent(f"a change at {revision} was received after all changes up to {self._revision}")
+        if revision <= self.revision:
+            raise Inconsistent(f"a change at {revision} was received after all changes up to {self.revision}")
         for change in changes:
             if change.current.mod_revision < revision:
-                raise _Inconsistent(f"a change at {change.current.mod_revision} was received after one at {revision}")
+                raise Inconsistent(f"a change at {change.current.mod_revision} was received after one at {revision}")
             revision = change.current.mod_revision
-        self._revision = revision
+        self.revision = revision
 
     def _end(self, error: CallError | None) -> None:
-        if not self._over.done():
-            self._over.set_exception(_Ended("the watch has ended" if error is None else str(error)))
+        if not self.over.done():
+            self.over.set_exception(Ended("the watch has ended" if error is None else str(error)))
 
 
 class WatchLoop:
@@ -192,11 +195,11 @@ class WatchLoop:
                 logger.warning("changes since revision %d are no longer kept by etcd; starting over", self._after)
                 self._after = await self._on_gap(error)
                 continue
-            except _Inconsistent as error:
+            except Inconsistent as error:
                 logger.error("a member of etcd sent inconsistent events; starting over: %s", error)
                 self._members.report_failure()
                 self._after = await self._on_gap(Compacted(self._after))
-            except _Ended as error:
+            except Ended as error:
                 self.trouble = str(error)
                 logger.warning("the watch of etcd has ended and is restarted: %s", error)
                 self._members.report_failure()

@@ -103,7 +103,8 @@ class SQLiteStorage(WritingStorage):
     ) -> None:
         self._path = path
         self._lock = lock
-        self._log = log
+        self.log = log
+        """The file's tables, for the writer's thread."""
         self._clock = clock
         self._loop = loop
         self._context = copy_context()
@@ -115,9 +116,11 @@ class SQLiteStorage(WritingStorage):
         self._unaccounted = revision
         """The newest revision of the file when it was opened, 0 once its history is in the account."""
         self.keeps_records = retention is not None
-        self._writer = Writer(log, revision, clock, keeps_records=self.keeps_records)
+        self.writer = Writer(log, revision, clock, keeps_records=self.keeps_records)
+        """The thread that writes."""
         self._place = FileIdentity(path)
-        self._checkpointer = Checkpointer(path, log.connection, self._writer.post, durable=durable)
+        self.checkpointer = Checkpointer(path, log.connection, self.writer.post, durable=durable)
+        """The thread that moves the write-ahead log into the file."""
         self._readers = Readers(path, threads=_READER_THREADS, cache_kib=_READER_CACHE_KIB)
         self._background = Background()
         self._compacting = asyncio.Lock()
@@ -218,18 +221,18 @@ class SQLiteStorage(WritingStorage):
             return
         batch, self._pending = pending[:taken], pending[taken:]
         self._committing = True
-        self._writer.post(lambda: self._commit(batch, size))
+        self.writer.post(lambda: self._commit(batch, size))
 
     def _commit(self, batch: list[Write], size: int) -> None:
         """Commit a batch. Runs on the writer's thread."""
         try:
-            events = self._writer.commit(batch)
+            events = self.writer.commit(batch)
             if events:
                 self._place.check()
         except Exception as error:
             tell(self._loop, self._failed, batch, error)
         else:
-            self._checkpointer.wrote(pages_of(len(events), size))
+            self.checkpointer.wrote(pages_of(len(events), size))
             # last, as the event loop wakes up at once and then waits for this thread to release the interpreter
             tell(self._loop, self._committed, batch, events, context=self._context.copy())
 
@@ -383,7 +386,7 @@ class SQLiteStorage(WritingStorage):
             raise Compacted(self._compact_revision)
         async with self._compacting:
             try:
-                await self._writer.run(lambda log: compaction.begin(log, revision))
+                await self.writer.run(lambda log: compaction.begin(log, revision))
                 self._compact_revision = max(self._compact_revision, revision)
                 await self._run_slices(compaction.deletes())
                 await self._run_slices(compaction.vacuums())
@@ -399,12 +402,12 @@ class SQLiteStorage(WritingStorage):
         def run(log: Log) -> bool:
             pages = slices.size
             more = slices.run(log)
-            self._checkpointer.wrote(pages)
+            self.checkpointer.wrote(pages)
             return more
 
-        while await self._writer.run(run) and not self._refusal:
+        while await self.writer.run(run) and not self._refusal:
             await asyncio.sleep(slices.rest)
-            await self._checkpointer.caught_up()
+            await self.checkpointer.caught_up()
 
     async def expire_leases(self) -> None:
         """Delete the keys whose lease has expired."""
@@ -449,10 +452,10 @@ class SQLiteStorage(WritingStorage):
 
     def _release(self) -> None:
         """Release everything. Blocks. The last connection to close checkpoints the write-ahead log."""
-        self._writer.stop()
-        self._checkpointer.stop()
+        self.writer.stop()
+        self.checkpointer.stop()
         self._readers.stop()
-        self._log.connection.close()
+        self.log.connection.close()
         self._lock.release()
 
 
