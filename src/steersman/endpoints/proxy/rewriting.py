@@ -452,6 +452,7 @@ def _decompressed(data: bytes, encoding: str) -> bytes:
 
 
 def page_body(page: Pieces, encoding: str) -> bytes:
+    """Return a page as the bytes of a body, compressed if `encoding` says so."""
     data = _encoded(page.joined())
     window = _window_of(encoding)
     if window is None:

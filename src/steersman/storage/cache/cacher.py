@@ -118,7 +118,7 @@ class Cacher:
         self.entries: dict[str, Entry] = {}
         """The present objects by key."""
         self.ordered = SortedEntries()
-        """The same entries in the order of their keys."""
+        """The entries in the order of their keys."""
         self._past = PastStates()
         self._window = new_window(0)
         self._applied = 0
