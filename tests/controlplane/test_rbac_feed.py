@@ -99,7 +99,7 @@ async def test_what_was_stored_and_what_is_counts_at_once(rights: Rights) -> Non
 async def test_rights_are_followed_after_a_cache_has_started_over(rights: Rights) -> None:
     await bind_alice(rights, "new")
     bindings = rights.stores["rolebindings"]
-    bindings.cacher._reset(RuntimeError("starting over"))
+    bindings.cacher.reset(RuntimeError("starting over"))
     entry = await rights.storage.get("/registry/rolebindings/old/alice")
     assert entry is not None
     await rights.storage.delete(entry.key, expected_revision=entry.mod_revision)

@@ -47,9 +47,9 @@ def test_a_string_in_huffman_code_ends_in_ones(headers: Any, more: Any) -> None:
     assert hpack.count_fields(block, 10_000, coded) == len(headers) + 1
     decoded = [(name.encode(), value.encode()) for name, value in headers] + [(b"x", more)]
     assert all(hpack.is_padded_well(decoded[each.field][each.part], each) for each in coded)
-    spare = -sum(hpack._CODE_BITS[each] for each in more) % 8
+    spare = -sum(hpack.CODE_BITS[each] for each in more) % 8
     if spare:
-        last = hpack.Coded(len(headers), 1, -(-sum(hpack._CODE_BITS[each] for each in more) // 8), block[-1] & 0xFE)
+        last = hpack.Coded(len(headers), 1, -(-sum(hpack.CODE_BITS[each] for each in more) // 8), block[-1] & 0xFE)
         assert not hpack.is_padded_well(more, last)
 
 

@@ -70,10 +70,10 @@ async def test_a_connection_that_has_ended_is_forgotten_at_once(
     gc.disable()
     try:
         client = await use(server, http1, http2, tls=tls)
-        await eventually(lambda: len(server._core.connections) == 1)
-        (known,) = map(weakref.ref, server._core.connections)
+        await eventually(lambda: len(server.core.connections) == 1)
+        (known,) = map(weakref.ref, server.core.connections)
         client.writer.transport.abort()
-        await eventually(lambda: not server._core.connections and not server.statistics().running)
+        await eventually(lambda: not server.core.connections and not server.statistics().running)
         await asyncio.sleep(0)
         await eventually(lambda: known() is None)
     finally:

@@ -62,7 +62,7 @@ def core(handler: Any = ok, limits: Limits | None = None) -> Core:
 
 async def worked_off(connection: Http1Connection | Http2Connection) -> None:
     """Wait until no input is left over."""
-    while connection._later:  # noqa: ASYNC110
+    while connection.later:  # noqa: ASYNC110
         await asyncio.sleep(0)
 
 
@@ -132,7 +132,7 @@ async def test_a_request_of_another_connection_is_answered_in_between() -> None:
     other.connection_made(wire)
     other.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     assert wire.written.startswith(b"HTTP/1.1 200 OK")
-    assert attacker._later
+    assert attacker.later
 
 
 async def test_connections_with_much_to_do_share_a_turn() -> None:
@@ -234,11 +234,11 @@ KINDS = pytest.mark.parametrize(
 
 def postponed(kind: Any, shared: Core, request_: bytes) -> Any:
     """Return a connection with a request that arrived in an iteration without time left."""
-    shared.input_queue._input_deadline = 1e-9
+    shared.input_queue.input_deadline = 1e-9
     wire, connection = Wire(), kind(shared)
     connection.connection_made(wire)
     connection.data_received(request_)
-    shared.input_queue._input_deadline = 0.0
+    shared.input_queue.input_deadline = 0.0
     return connection, wire
 
 
@@ -252,7 +252,7 @@ async def test_what_is_put_off_is_taken_up_before_what_others_have_left_over(
         hog = Http1Connection(shared)
         hog.connection_made(Wire())
         hog.data_received(pipelined())
-        assert hog._later
+        assert hog.later
     connection, wire = postponed(kind, shared, request_)
     assert answer not in bytes(wire.written)
     for _ in range(3):

@@ -40,7 +40,7 @@ async def test_objects_survive_a_restart_as_they_were(storage: Storage) -> None:
 
 async def test_encodings_kept_with_objects_stay_within_their_bound(client: StoreClient) -> None:
     cacher = client.store.cacher
-    cacher._representations_limit = 5_000
+    cacher.representations_limit = 5_000
     for number in range(30):
         await client.create(f"a{number:02}")
     entries, _ = cacher.list("/registry/configmaps/")
@@ -57,7 +57,7 @@ async def test_encodings_kept_with_objects_stay_within_their_bound(client: Store
                 found += 1
             else:
                 client.store.remember(entry, "table", b"x" * 200)
-            assert cacher._encoded_size == size() <= 5_000
+            assert cacher.encoded_size == size() <= 5_000
         return found
 
     assert walk() == 0
@@ -65,13 +65,13 @@ async def test_encodings_kept_with_objects_stay_within_their_bound(client: Store
     for _ in range(5):
         assert walk() >= 22  # of the 24 that there is room for
     client.store.remember(entries[0], "table", b"x" * 10_000)
-    assert cacher._encoded_size == size() > 4_000
+    assert cacher.encoded_size == size() > 4_000
     kept = [entry for entry in entries if entry.representations]
     for entry in kept[:10]:
         await client.delete(entry.key.rpartition("/")[2])
-    assert cacher._encoded_size == size()
+    assert cacher.encoded_size == size()
     (missing, *_) = (entry for entry in entries if not entry.representations)
     client.store.remember(missing, "table", b"x" * 1_500)
     assert missing.representations
     assert len([entry for entry in kept[:10] if entry.representations]) < 10
-    assert cacher._encoded_size == size() <= 5_000
+    assert cacher.encoded_size == size() <= 5_000

@@ -119,7 +119,6 @@ class Receiver(ReceivingProtocol):
         "__weakref__",
         "_closing_since",
         "_deaf",
-        "_later",
         "_lost",
         "_peer",
         "_put_off",
@@ -127,6 +126,7 @@ class Receiver(ReceivingProtocol):
         "_unsent",
         "blocked",
         "core",
+        "later",
         "out",
         "piece",
         "scheduled",
@@ -152,7 +152,7 @@ class Receiver(ReceivingProtocol):
         self._lost = False
         self._deaf = False
         """True once input is ignored, or no longer parsed as requests."""
-        self._later = False
+        self.later = False
         """True while processing of the input is scheduled for a later time slice."""
         self._put_off = False
         """True while input waits because it arrived in an iteration of the event loop whose time was used up."""

@@ -64,7 +64,7 @@ class HttpServer:
         self._limits = limits or Limits()
         self._tls = tls
         self._eager = eager
-        self._core: Core | None = None
+        self.core: Core | None = None
         self._listener: asyncio.Server | Acceptor | None = None
         self._checks: asyncio.Handle | None = None
 
@@ -82,7 +82,7 @@ class HttpServer:
         except BaseException:
             sock.close()
             raise
-        self._core = core
+        self.core = core
         self._check()
         address = sock.getsockname()
         return str(address[0]), int(address[1])
@@ -112,9 +112,9 @@ class HttpServer:
 
     def begin(self) -> None:
         """Start without listening: `take` passes connections in. Raises RuntimeError at a second call."""
-        self._core = self._new_core()
+        self.core = self._new_core()
         if self._tls is not None:
-            self._listener = self._acceptor(self._core, self._tls, None)
+            self._listener = self._acceptor(self.core, self._tls, None)
         self._check()
 
     def serve_socket(self, sock: socket.socket) -> None:
@@ -127,16 +127,16 @@ class HttpServer:
     @property
     def connections(self) -> int:
         """Number of open connections, handshakes included."""
-        return 0 if self._core is None else len(self._core.connections)
+        return 0 if self.core is None else len(self.core.connections)
 
     def accept(self) -> asyncio.Protocol:
         """Return a protocol for a new connection. Raises RuntimeError if the server has not started or has stopped."""
-        if self._core is None or self._core.draining:
+        if self.core is None or self.core.draining:
             raise RuntimeError("the server accepts no connections")
-        return _Accepted(self._core)
+        return _Accepted(self.core)
 
     def _new_core(self) -> Core:
-        if self._core is not None:
+        if self.core is not None:
             raise RuntimeError("the server has been started already")
         return Core(
             self._handler,
@@ -149,12 +149,12 @@ class HttpServer:
 
     def _check(self) -> None:
         """Check the waits of all connections, periodically."""
-        assert self._core is not None
-        self._check_some(list(self._core.connections))
+        assert self.core is not None
+        self._check_some(list(self.core.connections))
 
     def _check_some(self, connections: list[Connection]) -> None:
         """Check some of the connections; the others follow in later iterations of the event loop."""
-        core, limits = self._core, self._limits
+        core, limits = self.core, self._limits
         assert core is not None
         now = core.loop.time()
         for connection in connections[-_CHECKED:]:
@@ -173,7 +173,7 @@ class HttpServer:
 
         Returns when all connections are closed, at the latest after `timeout` seconds.
         """
-        core = self._core
+        core = self.core
         if core is None:
             return
         for connection in self._taking_leave(core):
@@ -184,8 +184,8 @@ class HttpServer:
 
     def begin_drain(self) -> None:
         """Stop listening, and have each connection close after its requests in flight."""
-        if self._core is not None:
-            for connection in self._taking_leave(self._core):
+        if self.core is not None:
+            for connection in self._taking_leave(self.core):
                 connection.shut_down()
 
     def _taking_leave(self, core: Core) -> list[Connection]:
@@ -196,7 +196,7 @@ class HttpServer:
 
     async def drain(self, timeout: float) -> None:
         """Stop listening, let requests in flight finish for at most `timeout` seconds, then close."""
-        core = self._core
+        core = self.core
         if core is None:
             return
         self.begin_drain()
@@ -207,7 +207,7 @@ class HttpServer:
 
     async def close(self) -> None:
         """Close all connections at once; requests in flight are cancelled and have some seconds to clean up."""
-        core = self._core
+        core = self.core
         if core is None:
             return
         self._stop_listening()
@@ -228,7 +228,7 @@ class HttpServer:
 
     def statistics(self) -> Statistics:
         """Return counts for metrics."""
-        core = self._core
+        core = self.core
         if core is None:
             return Statistics(0, 0, 0, 0, 0, 0, 0, 0)
         counters = core.counters
@@ -271,14 +271,14 @@ class _Accepted(asyncio.Protocol):
     """A connection whose protocol is not known yet. Over TLS it replaces its PendingConnection."""
 
     def __init__(self, core: Core, pending: PendingConnection | None = None) -> None:
-        self._core = core
+        self.core = core
         self._arrival = pending
         self._transport: asyncio.Transport | None = None
         self._first = b""
         self._since = core.loop.time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        core = self._core
+        core = self.core
         core.counters.accepted += 1
         self._transport = cast(asyncio.Transport, transport)
         if self._arrival is not None:
@@ -302,7 +302,7 @@ class _Accepted(asyncio.Protocol):
 
     def _answer_plain_http(self, sock: socket.socket) -> None:
         """Answer in plain text, as Go does, that the server speaks TLS, and close."""
-        self._core.counters.tls_handshake_errors += 1
+        self.core.counters.tls_handshake_errors += 1
         # The transport would encrypt. The socket is still unused, so it accepts these few bytes at once.
         with contextlib.suppress(OSError):
             os.write(sock.fileno(), _PLAIN_HTTP)
@@ -311,14 +311,14 @@ class _Accepted(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._first += data
         if self._first.startswith(PREFACE[:16]):
-            self._become(Http2Connection(self._core), self._first)
+            self._become(Http2Connection(self.core), self._first)
         elif not PREFACE.startswith(self._first[:16]):
-            self._become(Http1Connection(self._core), self._first)
+            self._become(Http1Connection(self.core), self._first)
 
     def _become(self, connection: Http1Connection | Http2Connection, first: bytes) -> None:
         transport = self._transport
         assert transport is not None
-        self._core.remove(self)
+        self.core.remove(self)
         self._transport = None
         transport.set_protocol(connection)
         connection.connection_made(transport)
@@ -326,11 +326,11 @@ class _Accepted(asyncio.Protocol):
             connection.data_received(first)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._core.remove(self)
+        self.core.remove(self)
         self._transport = None
 
     def check(self, now: float) -> None:
-        if now - self._since > self._core.limits.header_timeout:
+        if now - self._since > self.core.limits.header_timeout:
             self.abort()
 
     def send_elsewhere(self) -> None:

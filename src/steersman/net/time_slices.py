@@ -107,13 +107,13 @@ class PendingInput(Protocol):
 class InputQueue(SlicedQueue[PendingInput]):
     """Work queue of connections with input left over, and the time limits for new input."""
 
-    __slots__ = ("_begun", "_input_deadline", "_until")
+    __slots__ = ("_begun", "_until", "input_deadline")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(loop, lambda item: item.go_on(), clock)
         self._until = 0.0
         self._begun = 0
-        self._input_deadline = 0.0
+        self.input_deadline = 0.0
         """Time at which new input must wait for the next iteration; 0.0 while there is no limit."""
 
     def is_iteration_over(self) -> bool:
@@ -121,17 +121,17 @@ class InputQueue(SlicedQueue[PendingInput]):
 
         Called for all input, so that the clock is read only when many connections have input.
         """
-        if self._input_deadline:
-            return self.clock() >= self._input_deadline
+        if self.input_deadline:
+            return self.clock() >= self.input_deadline
         self._begun += 1
         if self._begun >= _FEW:
-            self._input_deadline = self.clock() + (SLICE if self._waiting else _INPUT_SLICE)
+            self.input_deadline = self.clock() + (SLICE if self._waiting else _INPUT_SLICE)
             self._loop.call_soon(self._reset_deadline)
         return False
 
     def _reset_deadline(self) -> None:
         self._begun = 0
-        self._input_deadline = 0.0
+        self.input_deadline = 0.0
 
     def start_slice(self) -> None:
         """Start the time slice of a connection that finds more than one step to do."""

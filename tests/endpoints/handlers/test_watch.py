@@ -178,7 +178,7 @@ async def test_a_version_ahead_with_initial_events_is_an_event(
 
 async def test_a_cache_that_starts_over_ends_its_watches_without_an_error(small: SmallServer) -> None:
     watch = await watching(small)
-    small.stores["configmaps"].cacher._reset(StorageUnavailable("starting over"))
+    small.stores["configmaps"].cacher.reset(StorageUnavailable("starting over"))
     assert await watch.over()
 
 

@@ -142,7 +142,7 @@ def test_addition_is_exact(first: int, second: int) -> None:
 def test_texts_of_any_length_are_not_remembered() -> None:
     from steersman.machinery.values import quantity
 
-    functions = (quantity._canonical_text, quantity._nanos, quantity._is_whole_in_milli)
+    functions = (quantity.known_canonical_text, quantity.known_nanos, quantity.known_whole_in_milli)
     before = [each.cache_info().currsize for each in functions]
     text = "0" * 100_000 + "1k"
     assert canonical(text) == text

@@ -285,7 +285,7 @@ class TestMuchToTell:
         for log in logs:
             cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver, closed=log.closed)
         await store.create(PODS + "ns/a", b"1")
-        cacher._reset(RuntimeError("starting over"))
+        cacher.reset(RuntimeError("starting over"))
         assert cacher._watchers.all_told
         assert cacher.delivered is None  # there may be more that nobody here has seen
         assert sum(len(log.events) for log in logs) < 4

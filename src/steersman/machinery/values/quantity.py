@@ -172,7 +172,7 @@ def parse(text: str) -> Quantity:
 
 def nanos(text: str) -> int:
     """Return the amount of `text` in billionths, for sums and comparisons of many quantities. Raises QuantityError."""
-    return _nanos(text) if len(text) <= _MAX_CACHED else parse(text).nanos()
+    return known_nanos(text) if len(text) <= _MAX_CACHED else parse(text).nanos()
 
 
 def is_whole_in_milli(text: str) -> bool:
@@ -180,7 +180,7 @@ def is_whole_in_milli(text: str) -> bool:
 
     Raises QuantityError.
     """
-    return _is_whole_in_milli(text) if len(text) <= _MAX_CACHED else _is_whole_in_milli.__wrapped__(text)
+    return known_whole_in_milli(text) if len(text) <= _MAX_CACHED else known_whole_in_milli.__wrapped__(text)
 
 
 def canonical(text: str) -> str:
@@ -189,7 +189,7 @@ def canonical(text: str) -> str:
     Some texts that are not canonical stay unchanged ("1.500", "+5"), because upstream keeps the text of amounts that it
     does not have to compute.
     """
-    return _canonical_text(text) if len(text) <= _MAX_CACHED else _canonical_text.__wrapped__(text)
+    return known_canonical_text(text) if len(text) <= _MAX_CACHED else known_canonical_text.__wrapped__(text)
 
 
 def canonical_of_json(value: Any) -> str:
@@ -212,12 +212,14 @@ def _canonical_trimmed(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _nanos(text: str) -> int:
+def known_nanos(text: str) -> int:
+    """Return the nanos of a short text, which are kept."""
     return parse(text).nanos()
 
 
 @lru_cache(maxsize=4096)
-def _is_whole_in_milli(text: str) -> bool:
+def known_whole_in_milli(text: str) -> bool:
+    """Return True if a short text is a whole number in thousandths; that is kept."""
     return parse(text).as_milli() % 1000 == 0
 
 
@@ -227,7 +229,8 @@ def _parsed(text: str) -> Quantity:
 
 
 @lru_cache(maxsize=8192)
-def _canonical_text(text: str) -> str:
+def known_canonical_text(text: str) -> str:
+    """Return the canonical form of a short text, which is kept."""
     quantity, kept = _read(text)
     return text if kept else str(quantity)
 

@@ -125,10 +125,10 @@ class Http1Connection(Receiver):
                 self._begins_head()
         else:
             self._append(data)
-        if self._later:
+        if self.later:
             return
         if self.core.input_queue.is_iteration_over():
-            self._later = self._put_off = True
+            self.later = self._put_off = True
             self.core.postponed.enqueue(self)
             self._throttle()
         else:
@@ -137,7 +137,7 @@ class Http1Connection(Receiver):
     def process_postponed(self) -> None:
         """Process postponed input, unless that has happened already."""
         if self._put_off:
-            self._later = self._put_off = False
+            self.later = self._put_off = False
             if not self._lost and self._upgraded is None and not self._deaf:
                 self._run()
 
@@ -159,14 +159,14 @@ class Http1Connection(Receiver):
 
     def go_on(self) -> None:
         """Process the input that was left over."""
-        self._later = False
+        self.later = False
         if not self._lost and self._upgraded is None and (not self._deaf or self._waiting is not None):
             self._run(begun=True)
 
     def _resume(self) -> None:
         """Schedule processing of the rest of the input for a later time slice, as something no longer blocks it."""
-        if not self._working and not self._later and (not self._deaf or self._waiting is not None):
-            self._later = True
+        if not self._working and not self.later and (not self._deaf or self._waiting is not None):
+            self.later = True
             self.core.input_queue.enqueue(self)
 
     def _run(self, *, begun: bool = False) -> None:
@@ -180,7 +180,7 @@ class Http1Connection(Receiver):
                 begun = True
                 queue.start_slice()
             elif queue.is_slice_over():
-                self._later = True
+                self.later = True
                 queue.enqueue(self)
                 break
             if len(self.out) > 256:
@@ -344,7 +344,7 @@ class Http1Connection(Receiver):
         if self._lost or self._upgraded is not None or self._closing_since is not None:
             return
         left = len(self._input) - self._at
-        full = left > 0 and (self._later or self._reading is not None or left > _MAX_HELD) and not self._awaits_more()
+        full = left > 0 and (self.later or self._reading is not None or left > _MAX_HELD) and not self._awaits_more()
         if full != self._paused:
             self._paused = full
             if full:
@@ -354,7 +354,7 @@ class Http1Connection(Receiver):
 
     def _awaits_more(self) -> bool:
         """Return True if the unprocessed input is incomplete: a line of a body, a part of a head."""
-        if self._later:
+        if self.later:
             return False
         if self._reading is not None:
             return cast(IncomingBody, self._reading.body).buffered < self.core.limits.stream_window

@@ -109,7 +109,7 @@ class Http2Connection(Http2Output):
         """Process frames, start the handlers of complete heads, and write the resulting output."""
         if self._deaf:
             return
-        if self._later:
+        if self.later:
             self._partial += data
             return
         queue = self.core.input_queue
@@ -130,11 +130,11 @@ class Http2Connection(Http2Output):
 
     def go_on(self) -> None:
         """Process the input that was left over."""
-        self._later = False
+        self.later = False
         if not self._lost and not self._deaf:
             self._start_new()
             self._run(self._partial)
-        if not self._later and not self._lost and not self._transport.is_closing():
+        if not self.later and not self._lost and not self._transport.is_closing():
             self._transport.resume_reading()  # also after shutdown: closing on unread input would lose the last answer
 
     def _run(self, data: bytes) -> None:
@@ -174,8 +174,8 @@ class Http2Connection(Http2Output):
         return kept > self._limits.max_unsent or free > self._limits.max_unsent_free
 
     def _continue_later(self, queue: SlicedQueue[Any]) -> None:
-        if not self._later:
-            self._later = True
+        if not self.later:
+            self.later = True
             queue.enqueue(self)
             if not self._lost and not self._transport.is_closing():
                 self._transport.pause_reading()
@@ -235,8 +235,8 @@ class Http2Connection(Http2Output):
     def _forget(self, stream: Http2Stream, reason: str | None) -> None:
         del self.streams[stream.id]
         self.core.counters.streams -= 1
-        if self.leaving and self.leaving.pop(stream, None) is not None and self._new and not self._later:
-            self._later = True
+        if self.leaving and self.leaving.pop(stream, None) is not None and self._new and not self.later:
+            self.later = True
             self.core.input_queue.enqueue(self)
         if unread := stream.close(reason):
             self.give_back(unread)

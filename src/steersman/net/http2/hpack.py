@@ -180,12 +180,12 @@ def count_fields(block: bytes, limit: int, coded: list[Coded] | None = None) -> 
 
 def is_padded_well(text: bytes, code: Coded) -> bool:
     """Return True if the padding of a Huffman coded string consists of ones, as section 5.2 demands."""
-    left = 8 * code.length - sum(text.translate(_CODE_BITS))
+    left = 8 * code.length - sum(text.translate(CODE_BITS))
     ones = (1 << left) - 1
     return code.last & ones == ones
 
 
-_CODE_BITS: Final = bytes.fromhex("""
+CODE_BITS: Final = bytes.fromhex("""
     0d 17 1c 1c 1c 1c 1c 1c 1c 18 1e 1c 1c 1e 1c 1c 1c 1c 1c 1c 1c 1c 1e 1c 1c 1c 1c 1c 1c 1c 1c 1c
     06 0a 0a 0c 0d 06 08 0b 0a 0a 08 0b 08 06 06 06 05 05 05 06 06 06 06 06 06 06 07 08 0f 06 0c 0a
     0d 06 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 07 08 07 08 0d 13 0d 0e 06

@@ -147,9 +147,11 @@ class Cacher:
         """Entries with other encodings and the bytes of these, in order of eviction: first replaced entries, which only
         events refer to, then the oldest.
         """
-        self._encoded_size = 0
+        self.encoded_size = 0
+        """Bytes of the kept representations."""
         self._without_room = 0
-        self._representations_limit = representations_limit
+        self.representations_limit = representations_limit
+        """Most bytes of kept representations."""
         self.large = 0
         """The number of large objects (machinery.large_work.sizes). If it is 0, nobody needs to check sizes."""
         self.size = 0
@@ -197,7 +199,7 @@ class Cacher:
             self._reload.cancel()
             await asyncio.gather(self._reload, return_exceptions=True)
             self._reload = None
-        self._reset(StorageUnavailable("the cache is stopped"))
+        self.reset(StorageUnavailable("the cache is stopped"))
 
     @property
     def ready(self) -> bool:
@@ -254,7 +256,7 @@ class Cacher:
         self._ready.set()
         self._tell_followers()
 
-    def _reset(self, error: Exception) -> None:
+    def reset(self, error: Exception) -> None:
         """End all watches with `error` and drop all objects; a large number is dropped in later turns of the event
         loop.
         """
@@ -272,7 +274,7 @@ class Cacher:
         self.large = self.size = 0
         self._window = self._new_window(0)
         self._encoded.clear()
-        self._encoded_size = 0
+        self.encoded_size = 0
         self._tell_followers()
 
     def _forget_index(self) -> None:
@@ -319,7 +321,7 @@ class Cacher:
     def _lose(self, error: Exception) -> None:
         """Reload, because events are missing."""
         loading = not self.ready
-        self._reset(error)
+        self.reset(error)
         self._failures += 1
         if not loading:
             self._reload = asyncio.get_running_loop().create_task(self._load_again())
@@ -564,25 +566,25 @@ class Cacher:
         kept = dict(entry.representations or ())
         kept[kind] = encoded
         before, size = self._encoded.get(entry, 0), sum(map(len, kept.values()))
-        room = self._representations_limit - size + before
-        while self._encoded_size > room and self.entries.get((first := next(iter(self._encoded))).key) is not first:
+        room = self.representations_limit - size + before
+        while self.encoded_size > room and self.entries.get((first := next(iter(self._encoded))).key) is not first:
             self._drop_first()
-        if self._encoded_size > room:
+        if self.encoded_size > room:
             self._without_room += 1
-            if self._without_room % _ADMITTED or size > self._representations_limit:
+            if self._without_room % _ADMITTED or size > self.representations_limit:
                 return
         entry.representations = kept
         self._encoded[entry] = size
-        self._encoded_size += size - before
+        self.encoded_size += size - before
         if self.entries.get(entry.key) is not entry:
             self._encoded.move_to_end(entry, last=False)
-        while self._encoded_size > self._representations_limit:
+        while self.encoded_size > self.representations_limit:
             self._drop_first()
 
     def _drop_first(self) -> None:
         first, size = self._encoded.popitem(last=False)
         first.representations = None
-        self._encoded_size -= size
+        self.encoded_size -= size
 
     # Watching
 
