@@ -35,7 +35,11 @@ if TYPE_CHECKING:  # imported with the first server that starts
     from steersman.controlplane.control_plane import ControlPlane
     from steersman.storage.memory import Snapshot
 
-_PROGRAM: Final = ("steersman.controlplane.control_plane", "steersman.server.profiling")
+_PROGRAM: Final = (
+    "steersman.controlplane.control_plane",
+    "steersman.endpoints.filters.faults",
+    "steersman.server.profiling",
+)
 """Modules of a server that are imported at its start, without those that it imports on demand."""
 
 _DEFAULTS: Final[dict[str, Any]] = {"storage": "memory", "listen": False}
