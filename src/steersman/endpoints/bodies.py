@@ -90,8 +90,14 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     if the body is announced as large and many large requests of the same account are waiting.
     """
     data = body_at_hand(scope, request)
-    if data is not None:
-        return data
+    return await arriving_body(scope, request) if data is None else data
+
+
+async def arriving_body(scope: Scope, request: Request) -> bytes:
+    """Return the whole body once it has arrived, after `body_at_hand` has returned None.
+
+    Raises StatusError 413 and 500 as `read_body`.
+    """
     limit = scope.shared.max_body_bytes
     try:
         data = await request.http.body.read(limit)

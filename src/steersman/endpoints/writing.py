@@ -20,7 +20,7 @@ from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, Up
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
-from steersman.endpoints.bodies import body_at_hand, is_large_body, read_body
+from steersman.endpoints.bodies import arriving_body, body_at_hand, is_large_body
 from steersman.endpoints.negotiation import JSON, Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import OptionsOf
@@ -92,7 +92,7 @@ async def parse(
     media = media_of(scope, request)
     data = body_at_hand(scope, request)
     if data is None:
-        data = await read_body(scope, request)
+        data = await arriving_body(scope, request)
     options: Any = options_of.none
     if options is None or request.http.query:
         options = await offload_if(True, options_of, request) if request.has_long_query else options_of(request)
