@@ -20,8 +20,9 @@ from steersman.cluster.clock_file import ClockFile
 from steersman.cluster.clock_paths import install_clock_paths
 from steersman.cluster.components import MANAGER, Components
 from steersman.cluster.configuration import Configuration, ConfigurationError
-from steersman.cluster.definitions import NotServed
+from steersman.cluster.definitions import NotServed, Plain
 from steersman.cluster.definitions import install as install_definitions
+from steersman.cluster.first_definitions import parts_with
 from steersman.cluster.initial_objects import apply_manifests, read_manifests
 from steersman.cluster.metrics import serve_metrics
 from steersman.cluster.opening.errors import CannotOpen
@@ -114,6 +115,8 @@ class Cluster:
         if faults is None and options.faults:
             faults = FaultSet()
         self._faults = faults
+        self._has_fault_objects = faults is not None and options.faults
+        parts = parts_with(self._definitions(), parts)
         self.plane = ControlPlane(
             replace(options, controllers=server_entries(given)),
             nearby=self._way,
@@ -134,6 +137,23 @@ class Cluster:
         self._fault_objects: FaultSet | None = None
         """Faults that follow Fault objects; None if these are not served."""
         self._running = AsyncExitStack()
+
+    def _definitions(self) -> list[Plain]:
+        """Return the definitions that the cluster installs, which it imports only then."""
+        found: list[Plain] = []
+        if self._configuration.pools:
+            from steersman.cluster.node_pools import definition as pools
+
+            found.append(pools.definition())
+        if self._configuration.kwok:
+            from steersman.cluster.kwok.definitions import definitions
+
+            found += definitions()
+        if self._has_fault_objects:
+            from steersman.cluster.fault_objects import definition as faults
+
+            found.append(faults.definition())
+        return found
 
     def _way(self, address: NetworkAddress) -> Way | None:
         """Return the way to a node, a pod or a cluster IP; None for every other address.
@@ -190,7 +210,7 @@ class Cluster:
             await self._create_pools()
         if self._configuration.kwok:
             await self._install_kwok()
-        if self._faults is not None and self.plane.options.faults:
+        if self._faults is not None and self._has_fault_objects:
             await self._install_faults(self._faults)
         await self._start_components()
         if self._configuration.schedules:

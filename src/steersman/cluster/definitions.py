@@ -63,15 +63,17 @@ def manifest(
     }
 
 
-async def install(client: Client, definitions: Sequence[dict[str, Any]]) -> None:
-    """Apply definitions of one version each, and return once their objects are served.
+async def install(client: Client, definitions: Sequence[Plain]) -> None:
+    """Apply definitions of one version each that are not in effect, and return once their objects are served.
 
     Raises StatusError, Unreachable; NotServed if another definition has the names, for example.
     """
-    await asyncio.gather(*(client.apply(_DEFINITIONS, each["metadata"]["name"], "", each) for each in definitions))
+    in_effect = await asyncio.gather(*(_is_in_effect(client, each) for each in definitions))
+    missing = [each for each, done in zip(definitions, in_effect, strict=True) if not done]
+    await asyncio.gather(*(client.apply(_DEFINITIONS, each["metadata"]["name"], "", each) for each in missing))
     try:
         async with asyncio.timeout(PATIENCE):
-            for each in definitions:
+            for each in missing:
                 while True:
                     if await _is_served(client, _resource(each["spec"])):
                         break
@@ -80,7 +82,21 @@ async def install(client: Client, definitions: Sequence[dict[str, Any]]) -> None
         raise NotServed(f"{each['metadata']['name']} is not served after {PATIENCE:.0f} s") from None
 
 
-def _resource(spec: dict[str, Any]) -> APIResource[Any]:
+async def _is_in_effect(client: Client, definition: Plain) -> bool:
+    """Return True if this definition is stored, and its objects are served."""
+    found = await client.find(_DEFINITIONS, definition["metadata"]["name"])
+    if found is None or "deletionTimestamp" in found["metadata"] or found["spec"] != stored_spec(definition):
+        return False
+    conditions = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions", ())}
+    return conditions.get("NamesAccepted") == conditions.get("Established") == "True"
+
+
+def stored_spec(definition: Plain) -> Plain:
+    """Return the spec of a manifest with the server's defaults."""
+    return {**definition["spec"], "conversion": {"strategy": "None"}}
+
+
+def _resource(spec: Plain) -> APIResource[Any]:
     names = spec["names"]
     return APIResource(spec["group"], spec["versions"][0]["name"], names["plural"], names["kind"], dict)
 

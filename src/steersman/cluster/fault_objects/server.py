@@ -7,11 +7,12 @@ from contextlib import AsyncExitStack
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.cluster.fault_objects.controller import USER, FaultController
-from steersman.cluster.fault_objects.definition import install_faults
+from steersman.cluster.fault_objects.definition import definition, install_faults
+from steersman.cluster.first_definitions import parts_with
 from steersman.controllers.controller import ControllerDependencies, Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.controlplane.addresses import Address
-from steersman.controlplane.control_plane import ControlPlane
+from steersman.controlplane.control_plane import PARTS, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.faults.fault_set import FaultSet
 from steersman.work.offloading import bound
@@ -22,7 +23,8 @@ class FaultyServer:
 
     def __init__(self, options: Options) -> None:
         self._faults = FaultSet()
-        self.plane = ControlPlane(options, faults=self._faults, owns_process=True)
+        parts = parts_with([definition()], PARTS)
+        self.plane = ControlPlane(options, faults=self._faults, owns_process=True, parts=parts)
         self._running = AsyncExitStack()
 
     async def start(self) -> Address:
