@@ -77,6 +77,6 @@ def test_a_start_loads_nothing_that_few_servers_need(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_first_token_imports_the_cryptography_in_a_thread() -> None:
     done = subprocess.run([sys.executable, "-c", SIGNING], capture_output=True, text=True, timeout=120, check=True)
-    on_loop, in_threads = (set(line.split()) for line in done.stdout.splitlines())
-    assert "joserfc.jws" in in_threads
-    assert {each.partition(".")[0] for each in on_loop} & {"joserfc", "cryptography"} == set()
+    on_loop, in_threads = ({each.partition(".")[0] for each in line.split()} for line in done.stdout.splitlines())
+    assert in_threads >= {"joserfc", "cryptography"}
+    assert on_loop & {"joserfc", "cryptography"} == set()
