@@ -229,5 +229,5 @@ def test_a_file_with_too_many_values_is_refused_with_an_error_of_its_reader(
     read, error = FILES_WITHOUT_KIND[name]
     path = tmp_path / "file"
     path.write_text("more:\n" + f"{item}\n" * 70_000)
-    with pytest.raises(error, match="limit is (65536 values|32768 objects and lists)"):
+    with pytest.raises(error, match=r"limit is (65536 values|32768 objects and lists)"):
         read(path)
