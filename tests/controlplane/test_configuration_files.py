@@ -185,6 +185,12 @@ FILES: dict[str, tuple[Read, type[Exception], dict[str, Any]]] = {
     "logins": (load_logins, KubeconfigError, of("v1", "Config", users=[{"name": "u", "user": {"username": "n"}}])),
 }
 
+FILES_WITHOUT_KIND: dict[str, tuple[Read, type[Exception]]] = {
+    "PodNodeSelector": (partial(of_plugin, "PodNodeSelector", "pod_node_selector"), OptionsError),
+    **{name: (read, error) for name, (read, error, _) in FILES.items() if name != "ABAC"},
+}
+"""Readers of files, also of those that read a file without a kind."""
+
 OTHERS: list[Any] = [5, "x", None, [], {}, [[]]]
 
 
@@ -213,3 +219,15 @@ def test_whatever_stands_in_a_file_it_is_read_or_told(name: str, tmp_path: Path)
         except error:
             told += 1
     assert told > 5
+
+
+@pytest.mark.parametrize("name", FILES_WITHOUT_KIND)
+@pytest.mark.parametrize("item", ["- 1", "- - 1", "- {}"])
+def test_a_file_with_too_many_values_is_refused_with_an_error_of_its_reader(
+    name: str, item: str, tmp_path: Path
+) -> None:
+    read, error = FILES_WITHOUT_KIND[name]
+    path = tmp_path / "file"
+    path.write_text("more:\n" + f"{item}\n" * 70_000)
+    with pytest.raises(error, match=r"limit is (65536 values|32768 objects and lists)"):
+        read(path)

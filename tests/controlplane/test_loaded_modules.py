@@ -24,6 +24,28 @@ async def start():
 
 asyncio.run(start())
 """
+SIGNING = """
+import asyncio, sys, threading
+from steersman.testing import Environment
+
+async def start():
+    async with Environment() as environment:
+        client, here = environment.client(), threading.get_ident()
+        accounts = "/api/v1/namespaces/default/serviceaccounts"
+        assert (await client.post(accounts, {"metadata": {"name": "a"}})).status == 201
+        on_loop, in_threads = [], []
+
+        def note(event, arguments):
+            if event == "import":
+                (on_loop if threading.get_ident() == here else in_threads).append(arguments[0])
+
+        sys.addaudithook(note)
+        assert (await client.post(f"{accounts}/a/token", {"spec": {}})).status == 201
+        print(*on_loop)
+        print(*in_threads)
+
+asyncio.run(start())
+"""
 ABSENT = (
     "steersman.cel",
     "steersman.controlplane.auditing",
@@ -50,3 +72,11 @@ def test_a_start_loads_nothing_that_few_servers_need(tmp_path: Path) -> None:
     loaded = set(done.stdout.split())
     assert "steersman.server.server" in loaded
     assert sorted(loaded & set(ABSENT)) == []
+
+
+@pytest.mark.slow
+def test_the_first_token_imports_the_cryptography_in_a_thread() -> None:
+    done = subprocess.run([sys.executable, "-c", SIGNING], capture_output=True, text=True, timeout=120, check=True)
+    on_loop, in_threads = ({each.partition(".")[0] for each in line.split()} for line in done.stdout.splitlines())
+    assert in_threads >= {"joserfc", "cryptography"}
+    assert on_loop & {"joserfc", "cryptography"} == set()

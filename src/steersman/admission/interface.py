@@ -62,7 +62,11 @@ class Reinvocation:
 
 
 class NamespaceState:
-    """The parts of a namespace's state that plugins use."""
+    """The parts of a namespace's state that plugins use.
+
+    A plugin reads the state whenever it needs it, as upstream's do, and keeps none: other plugins of the same write may
+    wait for seconds, and a label that is acknowledged meanwhile counts.
+    """
 
     __slots__ = ("labels", "phase", "pod_security")
 
@@ -79,8 +83,7 @@ class Attributes(Struct):
     `action` is the action of the request. `kind` is the kind of `obj` and `old`. Both are of the stored version, or of
     a subresource's own kind (Scale, Binding, Eviction), and None where they do not apply. `admit` of a plugin may
     change `obj` or replace it. `name` is the name in the URL or of a new object; it is empty for a generated name and
-    for a collection. `namespace` is the state of the object's namespace, None until a plugin has read it. A plugin runs
-    work that grows with the size of the object by `work.offloading.offload`.
+    for a collection. A plugin runs work that grows with the size of the object by `work.offloading.offload`.
     """
 
     operation: Operation
@@ -97,7 +100,6 @@ class Attributes(Struct):
     """Audit trail of the request, None if nothing is recorded."""
     annotations: dict[str, str] | None = None
     """Audit annotations that plugins have added for this write, None if there are none."""
-    namespace: NamespaceState | None = None
     existing_reinvocation: Reinvocation | None = None
     """Value of `reinvocation`, None until a plugin has read that property."""
     _answers: dict[Any, Any] | None = None

@@ -29,8 +29,7 @@ class NamespaceLifecycle(Plugin):
     """Checks the namespace of a write.
 
     `find` returns the state of a namespace by name, None if it is unknown; `look_up` reads it from storage, in case
-    another server has written it. The plugin is the first of the chain: later plugins use the namespace that it puts
-    into the attributes.
+    another server has written it.
     """
 
     name = "NamespaceLifecycle"
@@ -55,7 +54,6 @@ class NamespaceLifecycle(Plugin):
         found = self._find(namespace)
         if found is None:
             return self._admit_after_look_up(attributes, namespace)
-        attributes.namespace = found
         if found.phase == "Terminating" and attributes.operation == CREATE:
             raise _terminating(attributes, namespace)
         return None
@@ -68,7 +66,6 @@ class NamespaceLifecycle(Plugin):
             if wrong := is_path_segment_name(namespace):
                 raise internal(f"invalid resource name {quote(namespace)}: [{' '.join(wrong)}]")
             raise not_found(_NAMESPACES, namespace)
-        attributes.namespace = found
         if found.phase == "Terminating" and attributes.operation == CREATE:
             raise _terminating(attributes, namespace)
 

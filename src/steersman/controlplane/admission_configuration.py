@@ -25,6 +25,7 @@ from steersman.machinery.codec.configuration import (
     Kinds,
     MissingKindError,
     detect_media,
+    limits_as_decode_errors,
     read_document,
 )
 from steersman.machinery.codec.strict import DecodeError, decode_untyped, yaml_as_json
@@ -237,7 +238,8 @@ def _read_file(path: Path) -> dict[str, bytes | Path]:
 
 def _legacy(data: bytes) -> list[str]:
     """Return the plugins that a file without a kind configures. Raises DecodeError."""
-    plain = decode_untyped(data if detect_media(data) == "json" else yaml_as_json(data))
+    with limits_as_decode_errors():
+        plain = decode_untyped(data if detect_media(data) == "json" else yaml_as_json(data))
     return [plugin for key, plugin in _LEGACY.items() if key in plain] if isinstance(plain, dict) else []
 
 

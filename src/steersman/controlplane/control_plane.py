@@ -189,7 +189,7 @@ class ControlPlane:
     def sign_token(self) -> Callable[[dict[str, Any]], str] | None:
         """A function that signs claims as a service account token; None if another process has the keys."""
         keys = self.part(SigningKeys).keys
-        return keys.sign if isinstance(keys, OwnTokenKeys) else None
+        return keys.sign_at_once if isinstance(keys, OwnTokenKeys) else None
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """Return the store of a resource. Raises KeyError if it is not served or not stored."""

@@ -18,11 +18,12 @@ from steersman.controlplane.admission_configuration import (
     bad_init,
     decode_configuration,
 )
-from steersman.machinery.codec.configuration import Nanoseconds, detect_media, type_in_version
+from steersman.machinery.codec.configuration import Nanoseconds, detect_media, limits_as_decode_errors, type_in_version
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError, decode_as, decode_untyped, yaml_as_json
 from steersman.machinery.errors import field as fields
 from steersman.machinery.errors.field import FieldError, aggregate
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.durations import format_duration
 from steersman.registry.pod_template.validation.options import PodValidationOptions
@@ -56,7 +57,7 @@ class _AdmissionConfig(Wire):
 
 
 def pod_node_selector(configuration: AdmissionConfiguration) -> dict[str, str]:
-    """Return the podNodeSelectorPluginConfig. It has no kind; as upstream, errors of syntax are ignored."""
+    """Return the podNodeSelectorPluginConfig. It has no kind; as upstream, errors of syntax are ignored. Raises OptionsError."""
     selectors: dict[str, str] = {}
     for document in _BETWEEN_DOCUMENTS.split(configuration.document("PodNodeSelector") or b""):
         selectors |= _node_selectors(document)
@@ -71,7 +72,8 @@ def image_policy(configuration: AdmissionConfiguration) -> image_policy_webhook.
         raise bad_init(name, "no config specified")
     try:
         media = detect_media(document)
-        plain = decode_as(type_in_version(_AdmissionConfig, "imagepolicy"), document, media, want_strict=False).obj
+        with limits_as_decode_errors():
+            plain = decode_as(type_in_version(_AdmissionConfig, "imagepolicy"), document, media, want_strict=False).obj
     except DecodeError as error:
         where = "error unmarshaling JSON: while decoding JSON: " if media == "yaml" else ""
         raise bad_init(name, f"{where}{error}") from None
@@ -146,12 +148,17 @@ def _check_limits(limits: list[Limit] | None) -> Iterator[FieldError]:
 
 
 def _node_selectors(document: bytes) -> dict[str, str]:
-    """Return the selectors in a document. Member names match in any case, as in Go's encoding/json."""
+    """Return the selectors in a document. Member names match in any case, as in Go's encoding/json.
+
+    Raises OptionsError for too many values.
+    """
     as_text = detect_media(document) == "yaml"
     try:
         plain = decode_untyped(yaml_as_json(document) if as_text else document)
     except DecodeError:
         return {}
+    except StatusError as error:  # too many values: without an error the selectors would not be in force
+        raise bad_init("PodNodeSelector", error.message) from None
     node_selectors: dict[str, str] = {}
     for key, selectors in plain.items() if isinstance(plain, dict) else ():
         if to_lower(key) == to_lower(NODE_SELECTORS) and isinstance(selectors, dict):

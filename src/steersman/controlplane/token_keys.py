@@ -16,6 +16,7 @@ from steersman.controlplane.options import Options
 from steersman.registry.services import EXTENDED_SECONDS
 from steersman.server.basic_paths import install_openid
 from steersman.server.server import Server
+from steersman.work.first_use import import_offloaded
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,12 @@ class OwnTokenKeys(TokenKeys):
     def verifying(self) -> Callable[[], ServiceAccountKeys]:
         return self.keys
 
-    def sign(self, claims: dict[str, Any]) -> str:
+    async def sign(self, claims: dict[str, Any]) -> str:
+        await import_offloaded("joserfc.jws")  # some 50 ms with its cryptography, and many servers never sign
+        return self.sign_at_once(claims)
+
+    def sign_at_once(self, claims: dict[str, Any]) -> str:
+        """Return a token as `sign` does, for controllers, which do not wait for it."""
         return sign(self.keys(), claims)
 
     def _key_set(self) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from steersman.admission.interface import CREATE, UPDATE, NamespaceState, Operation
+from steersman.admission.interface import CREATE, UPDATE, Operation
 from steersman.admission.interface import Attributes as Admission
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
 from steersman.authorization.attributes import Attributes
@@ -122,18 +122,12 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
     With `may_create` the object is created if it is missing, otherwise only if the kind can be created by PUT.
     """
     chain, action = write.scope.shared.admission, write.request.action
-    namespace: NamespaceState | None = None
 
     async def make(old: Any | None) -> Any:
-        nonlocal namespace
-        record = await admitted(write, await prepare(old), old)
-        namespace = record.namespace
-        return record.obj
+        return (await admitted(write, await prepare(old), old)).obj
 
     def check(new: Any, old: Any) -> Awaitable[None]:
-        record = write.admission(UPDATE, new, old)
-        record.namespace = namespace
-        return chain.validate(record)
+        return chain.validate(write.admission(UPDATE, new, old))
 
     change = Change(
         make,

@@ -76,7 +76,7 @@ class SelectorMatcher:
         if _is_namespace_write(attributes):
             labels: Mapping[str, str] | None = attributes.obj.metadata.labels
         else:
-            found = attributes.namespace or self._namespaces.read_cached("", action.namespace, NAMESPACE)
+            found = self._namespaces.read_cached("", action.namespace, NAMESPACE)
             labels = None if found is None else found.labels
         if labels is None:
             raise not_found(_NAMESPACES, action.namespace)

@@ -114,7 +114,7 @@ class PodSecurity(Plugin):
             return
         if self._exempts and self._is_exempt(attributes):
             return
-        namespace = attributes.namespace or self._find(attributes.action.namespace)
+        namespace = self._find(attributes.action.namespace)
         if namespace is None:
             self._metrics.count_error(attributes, fatal=True)
             missing = f"failed to lookup namespace {quote(attributes.action.namespace)}"

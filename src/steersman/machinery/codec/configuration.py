@@ -6,7 +6,8 @@ versions of a kind that have the same members. Error messages name the version o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar
 
@@ -54,16 +55,23 @@ def detect_media(data: bytes) -> Media:
     return "json" if data.lstrip().startswith(b"{") else "yaml"
 
 
+@contextmanager
+def limits_as_decode_errors() -> Iterator[None]:
+    """Raise DecodeError for a file with more values than a body of a client may have, instead of the StatusError."""
+    try:
+        yield
+    except StatusError as error:
+        raise DecodeError(error.message) from None
+
+
 def read_document(data: bytes, kinds: Kinds[T], *, strict: bool = True, default: tuple[str, str] = ("", "")) -> T:
     """Return the document as an object of one of the classes in `kinds`.
 
     `default` is the apiVersion and kind of a document that has none. Raises DecodeError with upstream's message, also
     for more values than an object may have, and MissingKindError if the document is of none of the kinds.
     """
-    try:
+    with limits_as_decode_errors():
         return _read(data, kinds, strict, default)
-    except StatusError as error:  # the limits on values that clients may send apply here, too
-        raise DecodeError(error.message) from None
 
 
 def _read(data: bytes, kinds: Kinds[T], strict: bool, default: tuple[str, str]) -> T:
