@@ -36,7 +36,7 @@ _MAX_INCOMING: Final = 1 << 20
 """Limit of one message from the client, in bytes; such messages are read and discarded."""
 _RECEIVED_AT_ONCE: Final = 1024
 """Bytes passed to the protocol at once: less than two hundred frames, which take some 2 ms."""
-_HIGH_WATER: Final = 1 << 20
+HIGH_WATER: Final = 1 << 20
 _TEXT_FRAME: Final = 0x81
 _BINARY_FRAME: Final = 0x82
 
@@ -230,7 +230,7 @@ class _MessageWriter:
     def _add(self, piece: bytes | memoryview) -> None:
         self._pieces.append(piece)
         self._size += len(piece)
-        if self._size > _HIGH_WATER:
+        if self._size > HIGH_WATER:
             self._drained.clear()
 
     def _finish(self) -> None:
@@ -256,7 +256,7 @@ class _MessageWriter:
             self._changed.clear()
             while self._pieces:
                 await self._connection.write(self._take())
-                if self._size <= _HIGH_WATER:
+                if self._size <= HIGH_WATER:
                     self._drained.set()
             if self.over:
                 return

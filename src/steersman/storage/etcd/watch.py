@@ -20,7 +20,7 @@ _BACKOFF: Final = Backoff(0.1, 5.0)
 _PROGRESS_INTERVAL: Final = 0.1
 """The seconds between progress requests while a caller waits for a revision."""
 
-_MAX_FRAGMENTS_BYTES: Final = 512 << 20
+MAX_FRAGMENTS_BYTES: Final = 512 << 20
 """The most bytes of one revision's changes that are kept in fragments until they are complete."""
 
 OnChanges = Callable[[Sequence[Change]], None]
@@ -96,7 +96,7 @@ class Watch:
             if self._parts or answer.fragment:
                 self._parts += changes
                 self._parts_size += size
-                if self._parts_size > _MAX_FRAGMENTS_BYTES:
+                if self._parts_size > MAX_FRAGMENTS_BYTES:
                     raise Ended("the fragments of one watch response are too large")
                 if answer.fragment:
                     return
