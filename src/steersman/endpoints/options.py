@@ -68,7 +68,7 @@ def _read_cached(read: Callable[[A, Query], T], of: A, text: str) -> T:
 
 
 def write_options(kind: type[W], query: Query) -> W:
-    """Return the options of a create or update request. Raises StatusError 422."""
+    """Return the options of a create or update request. Raises StatusError 400 and 422."""
     options = decode_parameters(kind, query)
     refuse(kind.__name__, validate_write_options(options))
     return options

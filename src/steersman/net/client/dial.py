@@ -376,7 +376,7 @@ def _reason(error: Exception) -> str:
 
 
 def tls_failure(error: ssl.SSLError, host: str) -> str:
-    """Return a description of a failed handshake with `host`, in Go's words where it has some."""
+    """Return a description of a failed handshake with `host`, in the words of Go's crypto/tls where it has some."""
     if isinstance(error, ssl.SSLCertVerificationError):
         code = error.verify_code
         if code in _UNKNOWN_AUTHORITY:
