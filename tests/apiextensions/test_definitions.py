@@ -155,7 +155,7 @@ async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, m
         await delete_each(self, names, *more)
 
     async def looking(seconds: float) -> None:
-        if seconds >= definitions.CHECK_DELAYS[2]:
+        if seconds >= definitions.CHECKS.wait(2):
             looks.set()
         await sleep(min(seconds, 0.001))
 

@@ -17,7 +17,7 @@ from steersman.machinery.errors.status import StatusError
 def test_errors_are_looked_for_as_long_as_they_are_told() -> None:
     errors = islice(iter(lambda: field.invalid(Path("a"), "x" * 10_000, "wrong"), None), 10_000)
     with pytest.raises(StatusError) as caught:
-        options._refuse("CreateOptions", errors)
+        options.refuse("CreateOptions", errors)
     assert caught.value.message.startswith('CreateOptions.meta.k8s.io "" is invalid: a: Invalid value: "xxx')
     assert next(errors, None) is not None
 
@@ -32,7 +32,7 @@ def test_a_field_manager_is_quoted_once_for_all_that_is_wrong_in_it(monkeypatch:
 
     monkeypatch.setattr(field, "quote", counted)
     with pytest.raises(StatusError) as caught:
-        options._write_options(CreateOptions, parse_query("fieldManager=a%00%07a"))
+        options.write_options(CreateOptions, parse_query("fieldManager=a%00%07a"))
     assert caught.value.message == (
         'CreateOptions.meta.k8s.io "" is invalid: [fieldManager: Invalid value: "a\\x00\\aa": invalid character U+0000 '
         '(at position 1), fieldManager: Invalid value: "a\\x00\\aa": invalid character U+0007 (at position 2)]'

@@ -14,8 +14,8 @@ import pytest
 
 import steersman
 from steersman.machinery.codec.json_syntax import error_message
-from steersman.net.client.dial import _tls_failure
-from steersman.storage.sqlite.store import _fault
+from steersman.net.client.dial import tls_failure
+from steersman.storage.sqlite.store import fault_text
 
 assert steersman.__file__ is not None
 SOURCES = Path(steersman.__file__).parent
@@ -125,7 +125,7 @@ def test_values_that_are_refused_speak_for_themselves() -> None:
 def test_alerts_of_tls_are_told_as_go_does(reason: Any, text: str) -> None:
     error = ssl.SSLError("a library's words")
     error.reason = reason
-    assert _tls_failure(error, "h") == text
+    assert tls_failure(error, "h") == text
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_alerts_of_tls_are_told_as_go_does(reason: Any, text: str) -> None:
 def test_faults_of_the_file_are_told_in_our_words(name: str, text: str) -> None:
     error = sqlite3.OperationalError("a library's words")
     error.sqlite_errorname = name
-    assert _fault(error) == text
+    assert fault_text(error) == text

@@ -50,6 +50,7 @@ ALLOWED = {
     "cli/program.py": {
         "(parameter.name or '').upper()",
         "_words_of(error).split()",
+        "text.split()",
         "text[1:2].islower()",
         "text[:1].lower()",
         "re.compile('(\\\\S+) is not in the range x>=(\\\\d+)\\\\.')",
@@ -57,7 +58,6 @@ ALLOWED = {
     },
     "cli/up/process_file.py": {"file.read(20).strip()"},
     "cli/up/trouble.py": {"text[:_LONGEST].split()"},
-    "cli/serve.py": {"text.split()"},
     "controlplane/metrics.py": {"Path('/proc/self/statm').read_text().split()"},
     "controlplane/feature_gates.py": {"text.split()"},
     "controlplane/option_ties.py": {"header.lower()"},

@@ -90,7 +90,7 @@ async def test_a_frame_beyond_all_bounds_ends_the_connection() -> None:
     received: Frames = []
     one = await Link.on(near, lambda *_: None, lambda: None)
     await Link.on(far, lambda *found: received.append(found), over.set)
-    one.send(link_module._HEAD.pack(link_module.LONGEST + 1, 1, 1))
+    one.send(link_module.HEAD.pack(link_module.LONGEST + 1, 1, 1))
     async with asyncio.timeout(10):
         await over.wait()
     assert received == []

@@ -55,4 +55,4 @@ async def client(open_client: OpenStore) -> StoreClient:
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watchers get their events in the same iteration of the event loop as the change, however slow the machine is."""
-    monkeypatch.setattr("steersman.storage.cache.watcher._TURN", 60.0)
+    monkeypatch.setattr("steersman.storage.cache.watcher.TURN", 60.0)

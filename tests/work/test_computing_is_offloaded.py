@@ -14,11 +14,6 @@ import steersman
 SOURCE: Final = Path(steersman.__file__).parent
 
 ALLOWED: Final[dict[str, int]] = {
-    # modules are imported at their first use, which is mostly reading of files
-    "net/websocket/streams.py": 1,
-    "net/websocket/messages.py": 1,
-    "apiextensions/definitions.py": 1,
-    "controlplane/policy_status.py": 1,
     # reads and writes files
     "controlplane/followed_configuration.py": 1,
     "controlplane/token_keys.py": 1,

@@ -52,7 +52,7 @@ class Clock:
         self.now = 0.0
         self.done: list[str] = []
         monkeypatch.setattr(worker_threads, "thread_time", lambda: self.now)
-        monkeypatch.setattr(worker_threads, "_SLICE", -1.0)  # every call of give_way checks the order
+        monkeypatch.setattr(worker_threads, "SLICE", -1.0)  # every call of give_way checks the order
 
     def step(self, name: str, seconds: float) -> None:
         self.now += seconds

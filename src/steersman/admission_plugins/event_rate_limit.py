@@ -21,6 +21,7 @@ from steersman.machinery.codec.derived_types import GO_TYPE
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values import times
+from steersman.work.token_bucket import TokenBucket
 
 _EVENTS: Final = GroupResource("", "events")
 _LONGEST_KEY: Final = 256
@@ -102,26 +103,24 @@ class EventRateLimit(Plugin):
 
 
 class _Buckets:
-    """Token buckets of one limit by key: the number of tokens, and the time it was computed at."""
+    """Token buckets of one limit by key."""
 
     def __init__(self, limit: Limit, clock: Callable[[], float]) -> None:
         self.type = limit.type
         self._limit = limit
         self._most = limit.cache_size or _DEFAULT_CACHE_SIZE
         self._clock = clock
-        self._buckets_by_key: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets_by_key: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def acquire(self, key: str) -> bool:
         """Take a token. Return False if the bucket is empty."""
         if len(key) > _LONGEST_KEY:  # clients choose the text, so a digest bounds the memory
             key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        now = self._clock()
-        tokens, then = self._buckets_by_key.pop(key, (float(self._limit.burst), now))
-        tokens = min(self._limit.burst, tokens + (now - then) * self._limit.qps) - 1
-        self._buckets_by_key[key] = (tokens if tokens >= 0 else tokens + 1, now)
+        bucket = self._buckets_by_key.pop(key, None) or TokenBucket(self._limit.burst, self._limit.qps, self._clock)
+        self._buckets_by_key[key] = bucket  # at the end: the most recently used
         if len(self._buckets_by_key) > self._most:
             self._buckets_by_key.popitem(last=False)
-        return tokens >= 0
+        return not bucket.take()
 
 
 def _make(dependencies: PluginDependencies, limits: tuple[Limit, ...]) -> EventRateLimit:

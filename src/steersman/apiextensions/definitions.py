@@ -31,6 +31,7 @@ from steersman.rest.resource import Resource
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+from steersman.work.backoff import Backoff, Retries
 from steersman.work.offloading import offload_if
 from steersman.work.work_queue import WorkQueue
 from steersman.work.yielding import time_sliced
@@ -42,10 +43,10 @@ logger = logging.getLogger(__name__)
 
 TERMINATING: Final = "Terminating"
 
-_RETRY_DELAYS: Final = (0.05, 0.5, 2.0, 5.0)
-"""Seconds before each retry."""
-CHECK_DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
-"""Seconds between checks for remaining objects."""
+_BACKOFF: Final = Backoff(0.05, 5.0, factor=10.0)
+"""Pauses before retries."""
+CHECKS: Final = Backoff(0.05, 1.0)
+"""Pauses between checks for remaining objects."""
 COOL_DELAY: Final = 70.0
 """Seconds after which no request is left that began before a definition changed."""
 LONGEST_WAIT: Final = 3.0
@@ -160,7 +161,7 @@ class Definitions:
         """Definitions in the queue, with futures that complete when they have been synced."""
         self._pending: dict[str, asyncio.Future[None]] = {}
         """Definitions in the queue or being synced, with the same futures."""
-        self._queue: WorkQueue[str] = WorkQueue(base_delay=_RETRY_DELAYS[0], max_delay=_RETRY_DELAYS[-1])
+        self._queue: WorkQueue[str] = WorkQueue(base_delay=_BACKOFF.first, max_delay=_BACKOFF.longest)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Tasks that delete objects, by name of the definition."""
 
@@ -347,7 +348,7 @@ class Definitions:
         if known is not None and known.state == state:
             return
         if self._build is None:
-            self._build = partial(await asyncio.to_thread(_import_builder), self._services, self._metrics)
+            self._build = partial(await offload_if(True, _import_builder), self._services, self._metrics)
         resource, versions = await offload_if(large, self._build, definition)
         if known is not None and known.state[0] == definition.metadata.uid:
             versions.lifecycle = known.versions.lifecycle
@@ -388,7 +389,7 @@ class Definitions:
 
         Another server may do so at the same time and finish first, and another definition may get the name then.
         """
-        tries = 0
+        retries = Retries(_BACKOFF)
         while self._is_terminating(name, uid):
             try:
                 await self._delete_instances(name, uid)
@@ -396,8 +397,7 @@ class Definitions:
             except Exception:
                 if self._is_terminating(name, uid):
                     logger.exception("the objects of %s cannot be deleted yet", name)
-            await asyncio.sleep(_RETRY_DELAYS[min(tries, len(_RETRY_DELAYS) - 1)])
-            tries += 1
+            await retries.pause()
 
     def _finalized(self, name: str) -> None:
         del self._tasks[name]
@@ -435,7 +435,7 @@ class Definitions:
 
     async def _delete_all(self, definition: str, uid: str, objects: Objects) -> None:
         """Delete all objects, and return once none are left. Raises _DefinitionGone."""
-        checks = 0
+        checks = Retries(CHECKS)
         requested: set[tuple[str, str]] = set()
         """Objects with finalizers, which are deleted later; no new objects are created."""
         while True:
@@ -445,11 +445,10 @@ class Definitions:
             await self.delete_each([each for each in objects.names() if each not in requested], objects, requested)
             if not objects.count():
                 return
-            if checks == _CHECKS_BEFORE_REPORT:
+            if checks.failures == _CHECKS_BEFORE_REPORT:
                 text = "could not confirm zero CustomResources remaining: timed out waiting for the condition"
                 await self._set_terminating(definition, uid, "InstanceDeletionCheck", text)
-            await asyncio.sleep(CHECK_DELAYS[min(checks, len(CHECK_DELAYS) - 1)])
-            checks += 1
+            await checks.pause()
 
     async def delete_each(
         self, names: Sequence[tuple[str, str]], objects: Objects, requested: set[tuple[str, str]]

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -270,11 +271,8 @@ def _values(source: Source) -> Iterator[tuple[Any, int, list[str]]]:
     for piece in pieces(source.data):
         if piece.is_json:
             yield _of_json(piece.data.decode()), piece.line, []
-            continue
-        try:
-            yield from located_documents(piece.at_its_line, most_values=_MOST_VALUES)
-        except YAMLError as error:
-            raise piece.error(error) from None
+        else:
+            yield from piece.read(partial(located_documents, most_values=_MOST_VALUES))
 
 
 def _of_json(content: str) -> Any:

@@ -11,7 +11,7 @@ import click
 
 from steersman.cli.merged_context import files_of_kubectl, own_file
 from steersman.cli.paths import DEFAULT_DATA_DIR, AbsolutePath, default_data_dir
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.cli.terminal_text import printable
 from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.cli.up.process_file import running

@@ -10,7 +10,7 @@ import click
 from steersman.cli.command import Option, SectionedCommand
 from steersman.cli.controller_settings import SettingsError, settings_flags, settings_of
 from steersman.cli.elsewhere import kubeconfig_option, leader_elect_option, log_options, run_on
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 
 
 @click.command(cls=SectionedCommand)

@@ -15,7 +15,7 @@ import click
 
 from steersman.cli import logs
 from steersman.cli.command import Option
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.controlplane.options import FLAGS
 
 if TYPE_CHECKING:

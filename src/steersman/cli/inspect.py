@@ -10,7 +10,7 @@ import click
 
 from steersman.cli.browser import PrivateAddress
 from steersman.cli.cluster_client import Target, cluster_options, endpoint_of
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.cli.terminal_text import printable
 
 

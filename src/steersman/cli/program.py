@@ -64,9 +64,14 @@ def is_of_output(error: OSError) -> bool:
     return error.errno in _NO_SPACE
 
 
-def fail_with(code: int, text: str) -> NoReturn:
+def fail(text: str, *, program: str = _NAME) -> NoReturn:
+    """Print an error as one line and exit with 1."""
+    fail_with(_FAILED, " ".join(text.split()), program=program)
+
+
+def fail_with(code: int, text: str, *, program: str = _NAME) -> NoReturn:
     """Print a line on the standard error, and exit with `code`."""
-    click.echo(f"{_NAME}: {text}", err=True)
+    click.echo(f"{program}: {text}", err=True)
     sys.exit(code)
 
 

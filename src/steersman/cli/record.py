@@ -13,7 +13,7 @@ import click
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
 from steersman.cli.paths import OutputFile
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.cli.terminal_text import printable
 
 if TYPE_CHECKING:

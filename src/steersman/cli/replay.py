@@ -14,7 +14,8 @@ import click
 from steersman.cli.durations import in_words
 from steersman.cli.numbers import FiniteRange
 from steersman.cli.paths import AbsolutePath, OutputFile
-from steersman.cli.serve import allow_many_files, fail, ready_line
+from steersman.cli.program import fail
+from steersman.cli.serve import allow_many_files, ready_line
 from steersman.cli.terminal_text import printable
 from steersman.cli.termination import Terminated, cancelled_by_sigterm
 from steersman.work.no_collections import no_collections

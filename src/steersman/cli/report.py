@@ -16,8 +16,7 @@ import click
 
 from steersman.cli.cluster_client import Target, cluster_options, run_with_client
 from steersman.cli.paths import AbsolutePath
-from steersman.cli.program import INTERRUPTED
-from steersman.cli.serve import fail
+from steersman.cli.program import INTERRUPTED, fail
 from steersman.cli.terminal_text import printable
 from steersman.cli.termination import Terminated, cancelled_by_sigterm
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 import click
 
 from steersman.cli import logs
+from steersman.cli.program import fail
 from steersman.cli.service_manager import ServiceManager
 from steersman.controlplane.option_ties import warnings_of
 from steersman.controlplane.options import Options, OptionsError
@@ -129,12 +130,6 @@ def os_error_line(error: OSError, folder: Path) -> str:
     """Return the text of an error with its file; for full disks with `folder`, as the system reports no file."""
     name = error.filename or (folder if error.errno in _OF_DISKS else None)
     return f"{name}: {error.strerror}" if name and error.strerror else str(error)
-
-
-def fail(text: str, *, program: str = "steersman") -> NoReturn:
-    """Print an error as one line and exit with 1."""
-    click.echo(f"{program}: {' '.join(text.split())}", err=True)
-    sys.exit(1)
 
 
 def allow_many_files() -> None:

@@ -11,7 +11,8 @@ import click
 from steersman.cli.command import FlagsCommand
 from steersman.cli.flags import parse
 from steersman.cli.paths import default_data_dir
-from steersman.cli.serve import fail, run
+from steersman.cli.program import fail
+from steersman.cli.serve import run
 from steersman.cli.up.process_file import claim, new_folder_taken_back
 from steersman.controlplane.options import OptionsError
 from steersman.server.version import SHOWN_VERSION

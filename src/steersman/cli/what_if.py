@@ -12,7 +12,7 @@ import click
 from steersman.cli.cluster_client import Target, cluster_options
 from steersman.cli.paths import AbsolutePath
 from steersman.cli.placement_tables import table
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.cli.terminal_text import printable, wrapped
 from steersman.cli.why import default_namespace, in_world
 

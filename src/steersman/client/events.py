@@ -21,6 +21,7 @@ from steersman.client.resources import EVENTS
 from steersman.machinery.values import times
 from steersman.work import simulated_time
 from steersman.work.bounded_cache import BoundedCache
+from steersman.work.token_bucket import TokenBucket
 
 K = TypeVar("K", bound=tuple[str, ...])
 T = TypeVar("T")
@@ -62,21 +63,6 @@ def metadata_of_event(about: ObjectReference) -> ObjectMeta:
     return ObjectMeta(name=f"{about.name}.{time.time_ns():x}", namespace=about.namespace or "default")
 
 
-class _Bucket(Struct):
-    """Token bucket of the events about one object: a burst of 25, then one event every five minutes."""
-
-    tokens: float = _BURST
-    at: float = 0.0
-
-    def acquire(self, now: float) -> bool:
-        self.tokens = min(_BURST, self.tokens + (now - self.at) / _REFILL)
-        self.at = now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
-
-
 class _Similar(Struct):
     """The messages recorded about one object with one reason."""
 
@@ -106,7 +92,7 @@ class Broadcaster(EventWriter[Event]):
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, writers=1, most=_MAX_QUEUED)
-        self._buckets: BoundedCache[tuple[str, ...], _Bucket] = BoundedCache(_MAX_REMEMBERED)
+        self._buckets: BoundedCache[tuple[str, ...], TokenBucket] = BoundedCache(_MAX_REMEMBERED)
         self._similar: BoundedCache[tuple[str, ...], _Similar] = BoundedCache(_MAX_REMEMBERED)
         self._written: BoundedCache[tuple[str, ...], _WrittenEvent] = BoundedCache(_MAX_REMEMBERED)
 
@@ -126,7 +112,7 @@ class Broadcaster(EventWriter[Event]):
         """
         now = simulated_time.time()
         source = event.source.component, event.source.host, event.involved_object.uid or event.involved_object.name
-        if not _get_or_create(self._buckets, source, lambda: _Bucket(at=now)).acquire(now):
+        if _get_or_create(self._buckets, source, _new_bucket).take():
             return
         alike = (*source, event.type, event.reason)
         similar = _get_or_create(self._similar, alike, _Similar)
@@ -165,6 +151,11 @@ class Broadcaster(EventWriter[Event]):
         self._written.keep(
             key, _WrittenEvent(metadata.name, metadata.namespace, event.count, event.first_timestamp or "")
         )
+
+
+def _new_bucket() -> TokenBucket:
+    """Return the token bucket of the events about one object."""
+    return TokenBucket(_BURST, 1 / _REFILL, simulated_time.time)
 
 
 def _message_key(message: str) -> str:

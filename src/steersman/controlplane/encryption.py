@@ -33,6 +33,7 @@ from steersman.storage.encryption.transformer import Opened, Transformer
 from steersman.storage.interface import Storage
 from steersman.storage.lagging import LaggingFeeds
 from steersman.storage.mapped import MappedStorage
+from steersman.work.backoff import Backoff, Retries
 from steersman.work.offloading import offload_if
 
 logger = logging.getLogger(__name__)
@@ -42,9 +43,8 @@ LOOK_EVERY: Final = 60.0
 _WELL_WITHIN: Final = 10.0
 """Least number of seconds allowed for the plugins of a changed file to become healthy."""
 _ASK_EVERY: Final = 0.1
-_FIRST_RETRY: Final = 0.005
-_LONGEST_RETRY: Final = 1000.0
-"""Longest seconds between retries of an unusable file; the delay doubles after each failure since the start."""
+_BACKOFF: Final = Backoff(0.005, 1000.0)
+"""Pauses before retries of an unusable file, longer after each failure since the start."""
 _PLAIN: Final = Identity()
 
 
@@ -76,7 +76,7 @@ class Encryption:
             interval=LOOK_EVERY,
             refused=self._try_again,
         )
-        self._retry = _FIRST_RETRY
+        self._retries = Retries(_BACKOFF)
         self._retrying: asyncio.TimerHandle | None = None
         self._ending = Ending()
 
@@ -170,8 +170,7 @@ class Encryption:
         return Unusable(f"error processing encryption config file {self._path}: {why}", transient=True)
 
     def _try_again(self) -> None:
-        self._retrying = asyncio.get_running_loop().call_later(self._retry, self.following.wake)
-        self._retry = min(2 * self._retry, _LONGEST_RETRY)
+        self._retrying = asyncio.get_running_loop().call_later(self._retries.next(), self.following.wake)
 
 
 class _Followed:

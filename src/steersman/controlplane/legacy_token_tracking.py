@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from steersman.api.core.v1 import ConfigMap, Secret
@@ -15,6 +15,7 @@ from steersman.machinery.built_in.token_secrets import LAST_USED
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 from steersman.rest.context import loopback
+from steersman.work.single_flight import SingleFlight
 
 logger = logging.getLogger(__name__)
 
@@ -59,21 +60,15 @@ class TokenUse:
 
     def __init__(self, secrets: Callable[[], StoreObjects]) -> None:
         self._secrets = secrets
-        self._writing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._writing: SingleFlight[tuple[str, str], None] = SingleFlight()
 
     def note(self, namespace: str, name: str) -> None:
         """Record that the token of a secret is used today; does nothing while a write for the secret is in progress."""
-        key = namespace, name
-        if key not in self._writing:
-            task = self._writing[key] = asyncio.get_running_loop().create_task(self._write(namespace, name))
-            task.add_done_callback(lambda _: self._writing.pop(key, None))
+        self._writing.begin((namespace, name), partial(self._write, namespace, name))
 
     async def stop(self) -> None:
         """Cancel writes in progress."""
-        tasks = list(self._writing.values())
-        for each in tasks:
-            each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._writing.stop()
 
     async def _write(self, namespace: str, name: str) -> None:
         def change(old: Secret) -> Secret:

@@ -7,10 +7,8 @@ of two controllers has nothing to do.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.api.admissionregistration.v1 import ExpressionWarning, ValidatingAdmissionPolicy
@@ -22,6 +20,7 @@ from steersman.rest.objects import Reading
 from steersman.server.server import Server
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+from steersman.work.first_use import import_offloaded
 from steersman.work.offloading import bound, current
 from steersman.work.work_queue import WorkQueue
 
@@ -113,7 +112,7 @@ class PolicyStatus:
     async def _type_checker(self) -> TypeChecker:
         """Return the type checker, whose module is imported in a thread with the first policy."""
         if self._checker is None:
-            module = await asyncio.to_thread(import_module, "steersman.controlplane.type_checking")
+            module = await import_offloaded("steersman.controlplane.type_checking")
             made: TypeChecker = module.TypeChecker(self._server.catalogue, self._fetch)
             self._checker = made
         return self._checker

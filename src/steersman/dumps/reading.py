@@ -240,10 +240,7 @@ def _divided(file: _File, data: bytes, left: _Left, json_error: str) -> Iterator
                     raise DumpError(f"{file.name}: {json_error}")
                 yield piece.data
                 continue
-            try:
-                yield from _of_yaml(piece.at_its_line)
-            except YAMLError as error:
-                raise piece.error(error) from None
+            yield from piece.read(_of_yaml)
     except YAMLError as error:
         raise DumpError(f"{file.name}: {error}") from None
 

@@ -21,7 +21,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.limited_log import LimitedLog
 from steersman.machinery.values.times import unix_now
-from steersman.work.backoff import Backoff
+from steersman.work.backoff import Backoff, Retries
 from steersman.work.periodic import Periodic
 
 logger = logging.getLogger(__name__)
@@ -98,14 +98,14 @@ class Recorder:
 
     async def _follow(self, name: str, resource: APIResource[dict[str, Any]]) -> None:
         """Record one resource: list it, watch it, and begin again when the watch cannot go on."""
-        failures, since = 0, ""
+        retries, since = Retries(_BACKOFF), ""
         while True:
             try:
                 if not since:
                     since = await self._list(name, resource)
                 async with self._client.watch(resource, resource_version=since) as batches:
                     async for batch in batches:
-                        failures = 0
+                        retries.reset()
                         for event in batch:
                             since = _revision(event.object)
                             if event.type != "BOOKMARK":
@@ -123,8 +123,7 @@ class Recorder:
             except Unreachable as error:
                 since = "" if isinstance(error, Undecodable) else since
                 logger.warning("%s: %s", name, error)
-            await asyncio.sleep(_BACKOFF.wait(failures))
-            failures += 1
+            await retries.pause()
 
     async def _list(self, name: str, resource: APIResource[dict[str, Any]]) -> str:
         """Record what differs from the last known state, and return the revision of the list."""

@@ -36,7 +36,7 @@ T = TypeVar("T")
 W = TypeVar("W", CreateOptions, UpdateOptions)
 
 
-def _refuse(kind: str, found: Iterable[FieldError]) -> None:
+def refuse(kind: str, found: Iterable[FieldError]) -> None:
     """Raise StatusError 422 if there are errors; they are iterated only as far as the message lists them."""
     errors = iter(found)
     for first in errors:
@@ -67,20 +67,21 @@ def _read_cached(read: Callable[[A, Query], T], of: A, text: str) -> T:
     return read(of, parse_query(text))
 
 
-def _write_options(kind: type[W], query: Query) -> W:
+def write_options(kind: type[W], query: Query) -> W:
+    """Return the options of a create or update request. Raises StatusError 400 and 422."""
     options = decode_parameters(kind, query)
-    _refuse(kind.__name__, validate_write_options(options))
+    refuse(kind.__name__, validate_write_options(options))
     return options
 
 
 def _patch_options(apply: bool, query: Query) -> PatchOptions:
     options = decode_parameters(PatchOptions, query)
-    _refuse("PatchOptions", validate_patch_options(options, apply=apply))
+    refuse("PatchOptions", validate_patch_options(options, apply=apply))
     return options
 
 
-create_options: Final = OptionsOf(_write_options, CreateOptions, CreateOptions())
-update_options: Final = OptionsOf(_write_options, UpdateOptions, UpdateOptions())
+create_options: Final = OptionsOf(write_options, CreateOptions, CreateOptions())
+update_options: Final = OptionsOf(write_options, UpdateOptions, UpdateOptions())
 patch_options: Final = OptionsOf(_patch_options, False, PatchOptions())
 """Options of a patch other than an apply."""
 apply_options: Final = OptionsOf(_patch_options, True)
@@ -122,7 +123,7 @@ def _list_options(scope: Scope, request: Request) -> ListOptions:
     except (labels.SelectorError, fields.SelectorError) as error:
         raise bad_request(str(error)) from None
     _set_list_defaults(given)
-    _refuse("ListOptions", validate_list_options(given))
+    refuse("ListOptions", validate_list_options(given))
     if given.field_selector:
         field_selector = field_selector.transform(lambda field, value: (_known_field(scope, field), value))
     options = ListOptions(

@@ -8,15 +8,12 @@ from msgspec import Struct
 
 from steersman.api.authentication.v1 import SelfSubjectReview
 from steersman.api.authorization.v1 import (
-    NonResourceAttributes,
-    ResourceAttributes,
     ResourceRule,
     SelfSubjectAccessReview,
     SelfSubjectAccessReviewSpec,
     SelfSubjectRulesReview,
     SelfSubjectRulesReviewSpec,
     SubjectAccessReview,
-    SubjectAccessReviewSpec,
     SubjectAccessReviewStatus,
 )
 from steersman.api.rbac.v1 import PolicyRule
@@ -27,6 +24,7 @@ from steersman.authentication.user import (
     authenticated,
     service_account_groups,
 )
+from steersman.authorization.access_review import review_spec
 from steersman.authorization.attributes import Attributes
 from steersman.client.client import Client
 from steersman.client.resources import (
@@ -170,26 +168,12 @@ async def _ask(world: World, query: AccessQuery, attributes: Attributes, subject
 
 
 async def _review(client: Client, query: AccessQuery, attributes: Attributes) -> SubjectAccessReviewStatus:
-    action, user = attributes.action, attributes.user
-    resource = path = None
-    if attributes.path is not None:
-        path = NonResourceAttributes(path=attributes.path, verb=action.verb)
-    else:
-        resource = ResourceAttributes(
-            namespace=action.namespace,
-            verb=action.verb,
-            group=action.group,
-            version=action.version,
-            resource=action.resource,
-            subresource=action.subresource,
-            name=action.name,
-        )
+    spec = review_spec(attributes)
     if not query.user:
-        own = SelfSubjectAccessReviewSpec(resource_attributes=resource, non_resource_attributes=path)
+        own = SelfSubjectAccessReviewSpec(
+            resource_attributes=spec.resource_attributes, non_resource_attributes=spec.non_resource_attributes
+        )
         return (await client.create(SELF_SUBJECT_ACCESS_REVIEWS, SelfSubjectAccessReview(spec=own))).status
-    spec = SubjectAccessReviewSpec(
-        resource_attributes=resource, non_resource_attributes=path, user=user.name, groups=list(user.groups)
-    )
     return (await client.create(SUBJECT_ACCESS_REVIEWS, SubjectAccessReview(spec=spec))).status
 
 

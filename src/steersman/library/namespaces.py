@@ -19,12 +19,13 @@ from steersman.rest.context import loopback
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+from steersman.work.backoff import Backoff, Retries
 from steersman.work.yielding import time_sliced
 
 logger = logging.getLogger(__name__)
 
-_CHECK_DELAYS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds between checks for remaining objects of a namespace."""
+_CHECKS: Final = Backoff(0.05, 5.0)
+"""Pauses between checks for remaining objects of a namespace."""
 
 
 class NamespaceDeletion:
@@ -58,7 +59,7 @@ class NamespaceDeletion:
 
     async def _empty_and_finalize(self, name: str) -> None:
         """Empty and finalize a namespace, with retries; return once this server's finalizer is gone."""
-        checks = 0
+        checks = Retries(_CHECKS)
         while True:
             try:
                 cached = await self._namespaces.get_cached("", name)
@@ -73,8 +74,7 @@ class NamespaceDeletion:
                     return
             except Exception:
                 logger.exception("the namespace %s cannot be deleted yet", name)
-            await asyncio.sleep(_CHECK_DELAYS[min(checks, len(_CHECK_DELAYS) - 1)])
-            checks += 1
+            await checks.pause()
 
     async def _is_empty(self, namespace: str) -> bool:
         """Delete the objects in a namespace, and return True if none are left."""

@@ -14,7 +14,7 @@ from steersman.work.shielding import shielded
 
 log = logging.getLogger(__name__)
 
-_HEAD: Final = struct.Struct("<IBI")
+HEAD: Final = struct.Struct("<IBI")
 LONGEST: Final = 256 << 20
 """Limit of a frame in bytes. The other side is no client: a longer frame is a fault of this program."""
 _SLICE: Final = 0.003
@@ -28,7 +28,7 @@ Receive = Callable[[int, int, bytes], None]
 
 def frame(kind: int, number: int, *parts: bytes) -> bytes:
     """Return an encoded frame of these bytes."""
-    return b"".join((_HEAD.pack(sum(map(len, parts)), kind, number), *parts))
+    return b"".join((HEAD.pack(sum(map(len, parts)), kind, number), *parts))
 
 
 class Link(asyncio.Protocol):
@@ -39,7 +39,7 @@ class Link(asyncio.Protocol):
         self._lost = lost
         self._transport: asyncio.Transport | None = None
         self._read = bytearray()
-        self._wanted = _HEAD.size
+        self._wanted = HEAD.size
         self._waiting: deque[tuple[int, int, bytes]] = deque()
         self._bytes_waiting = 0
         self._working = False
@@ -137,17 +137,17 @@ class Link(asyncio.Protocol):
         at, end = 0, len(read)
         with memoryview(read) as view:
             while True:
-                if end - at < _HEAD.size:
-                    self._wanted = _HEAD.size
+                if end - at < HEAD.size:
+                    self._wanted = HEAD.size
                     break
-                size, kind, number = _HEAD.unpack_from(view, at)
+                size, kind, number = HEAD.unpack_from(view, at)
                 if size > LONGEST:
                     log.error("closing a link between processes: received the head of a frame of %d bytes", size)
                     self.abort()
                     return
-                start = at + _HEAD.size
+                start = at + HEAD.size
                 if end - start < size:
-                    self._wanted = _HEAD.size + size
+                    self._wanted = HEAD.size + size
                     break
                 at = start + size
                 self._waiting.append((kind, number, bytes(view[start:at])))

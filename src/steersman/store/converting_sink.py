@@ -12,6 +12,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.rest.capabilities import Sink, WatchHandle, WatchStart
 from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.store.selection import Accept
+from steersman.work.backoff import Backoff, Retries
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +23,8 @@ from its last version.
 _EVENT_SIZE: Final = 500
 _TOGETHER: Final = 500
 """The most events that are converted together."""
-AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Delays in seconds before retries of a failed conversion, without which the event cannot be sent."""
+_BACKOFF: Final = Backoff(0.2, 5.0)
+"""Pauses before retries of a failed conversion, without which the event cannot be sent."""
 
 
 class Converts(Protocol):
@@ -135,17 +136,16 @@ class ConvertingSink:
 
     async def _converted(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Return entries in the version of the watch, retrying until the conversion succeeds."""
-        tries = 0
+        retries = Retries(_BACKOFF)
         while True:
             try:
                 return await self._store.converted(self._kind, entries)
             except StatusError as error:
-                if not tries:
+                if not retries.failures:
                     logger.warning(
                         "a watch of %s waits for a conversion that failed: %.1000s", self._kind.gvk, error.message
                     )
-            await asyncio.sleep(AGAIN[min(tries, len(AGAIN) - 1)])
-            tries += 1
+            await retries.pause()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._task = None

@@ -33,19 +33,6 @@ class Kind(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-MEANINGS: Final = {
-    Kind.CRASH_AFTER: "the operator is killed right after a write, and started again",
-    Kind.CONFLICT: "an update gets 409, as somebody else has changed the object; a create gets that of a quota",
-    Kind.LOST: "a write takes effect, and is answered with 504",
-    Kind.STALE: "a watch stays behind from an event on, until the operator is idle",
-    Kind.EXPIRED: "a watch ends with 410 before an event, which only the next list shows",
-    Kind.CRASH_BEFORE: "the operator is killed right before a write, and started again",
-    Kind.ERROR: "a read or write gets 500 and has no effect",
-    Kind.CLOSED: "a watch is closed before an event",
-    Kind.THROTTLED: "a read or write gets 429 with Retry-After",
-    Kind.UNAVAILABLE: "a read or write gets 503",
-}
-"""Meanings of the kinds for users, in the order in which faults of equal worth are tried."""
 CRASHES: Final = frozenset({Kind.CRASH_AFTER, Kind.CRASH_BEFORE})
 OF_WATCHES: Final = frozenset({Kind.STALE, Kind.EXPIRED, Kind.CLOSED})
 ERRORS: Final = frozenset({Kind.ERROR, Kind.THROTTLED, Kind.UNAVAILABLE})

@@ -35,7 +35,7 @@ _WAITING_IN_ALL: Final = 256
 _LEAST_WAITING: Final = 4
 """Waiting steps that each user may have, however many users there are."""
 
-_SLICE: Final = 0.02
+SLICE: Final = 0.02
 """Seconds of a step after which it may be paused for steps of other users."""
 _LONG: Final = 0.1
 """Seconds without `give_way` after which another step is started beside a running one."""
@@ -139,7 +139,7 @@ def give_way() -> None:
     than for each value. Raises a private BaseException if nobody waits for the step's result any more.
     """
     step = _thread.step
-    if step is not None and monotonic() > step.began + _SLICE:
+    if step is not None and monotonic() > step.began + SLICE:
         step.threads.give_way(step)
 
 

@@ -38,10 +38,10 @@ def test_after_two_json_documents_the_rest_is_no_yaml() -> None:
 
 def test_the_error_of_what_is_neither_is_that_about_json() -> None:
     (piece,) = pieces(b'{"a":1,,}')
-    with pytest.raises(YAMLError) as caught:
-        load_all(piece.at_its_line)
-    assert "column 8" in str(piece.error(caught.value))
-    assert Piece(b"", False, 1).error(caught.value) is caught.value
+    with pytest.raises(YAMLError, match="column 8"):
+        list(piece.read(load_all))
+    with pytest.raises(YAMLError, match="line 2"):
+        list(Piece(b"b: [", False, 1).read(load_all))
 
 
 def test_errors_of_yaml_have_the_lines_of_the_stream() -> None:

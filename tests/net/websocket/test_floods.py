@@ -116,7 +116,7 @@ async def test_large_frames_are_read_many_pieces_in_a_turn(pieces: Counter[int])
 
 @pytest.mark.slow
 async def test_answers_to_pings_that_nobody_reads_are_not_piled_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket, "_HIGH_WATER", 50_000)
+    monkeypatch.setattr(websocket, "HIGH_WATER", 50_000)
     connection = Connection(PING * 500_000, stuck=True)
     stream = Silent()
     serving = asyncio.ensure_future(serve_stream(connection, stream))

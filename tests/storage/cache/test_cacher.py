@@ -94,7 +94,7 @@ async def test_waiting_for_freshness_is_bounded(store: Storage, cacher: Cacher) 
 
 
 async def test_a_compaction_while_loading_only_delays_it(store: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steersman.storage.cache.cacher._LOAD_PAGE", 5)
+    monkeypatch.setattr("steersman.storage.cache.cacher.LOAD_PAGE", 5)
     await write_at_random(store, random.Random(2), 200)
     cacher = Cacher(store, "/k/", present=present, body_at=body_at)
     loading = asyncio.create_task(cacher.start())
@@ -217,7 +217,7 @@ def expected_events(
 async def test_a_value_that_cannot_be_presented_ends_watches_and_the_cache_starts_over(
     store: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.storage.cache.cacher._RELOAD_DELAY", 0)
+    monkeypatch.setattr("steersman.storage.cache.cacher.RELOAD_DELAY", 0)
 
     def choosy(value: bytes, revision: int) -> bytes:
         if value == b"bad":
@@ -243,7 +243,7 @@ async def test_a_value_that_cannot_be_presented_ends_watches_and_the_cache_start
 async def test_a_value_that_cannot_be_read_at_the_start_is_told_until_it_is_gone(
     store: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.storage.cache.cacher._RELOAD_DELAY", 0)
+    monkeypatch.setattr("steersman.storage.cache.cacher.RELOAD_DELAY", 0)
 
     def choosy(value: bytes, revision: int) -> bytes:
         if value == b"bad":
@@ -292,9 +292,9 @@ async def test_other_encodings_are_kept_within_a_bound(store: Storage) -> None:
 async def test_a_page_that_fails_is_asked_for_again_once_there_was_one(
     store: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cacher_module, "_FIRST_PAGE", 4)
-    monkeypatch.setattr(cacher_module, "_LOAD_PAGE", 4)
-    monkeypatch.setattr(cacher_module, "_RELOAD_DELAY", 0.001)
+    monkeypatch.setattr(cacher_module, "FIRST_PAGE", 4)
+    monkeypatch.setattr(cacher_module, "LOAD_PAGE", 4)
+    monkeypatch.setattr(cacher_module, "RELOAD_DELAY", 0.001)
     for number in range(10):
         await store.create(f"{PODS}{number}", b"1")
     asked: list[int] = []

@@ -36,8 +36,8 @@ async def etcd(etcd_process: EtcdProcess) -> AsyncIterator[EtcdStorage]:
 
 @pytest.fixture
 async def cacher(etcd: EtcdStorage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cacher]:
-    monkeypatch.setattr(cacher_module, "_RELOAD_DELAY", 0.0)
-    monkeypatch.setattr(consistency, "_PART", 3)
+    monkeypatch.setattr(cacher_module, "RELOAD_DELAY", 0.0)
+    monkeypatch.setattr(consistency, "PART", 3)
     for number in range(10):
         await etcd.create(f"{PODS}ns/p{number}", b"v")
     await etcd.create("/registry/podtemplates/ns/t", b"v")  # which is not below the prefix

@@ -86,7 +86,7 @@ async def test_candidates_are_what_looking_through_everything_finds(
 
 async def test_changes_while_it_is_made_are_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     yield_often(monkeypatch)
-    monkeypatch.setattr("steersman.storage.cache.index._EVERY", 1)
+    monkeypatch.setattr("steersman.storage.cache.index.CLOCK_EVERY", 1)
     entries = {f"k{number:02}": Entry(f"k{number:02}", b"a@1", 1) for number in range(50)}
     index = FieldIndex(node_of)
     assert index.keys("a", entries) is None
@@ -113,7 +113,7 @@ async def test_of_many_that_wait_for_it_few_go_on_in_a_turn_of_the_loop(
     storage: MemoryStorage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     yield_often(monkeypatch)
-    monkeypatch.setattr("steersman.storage.cache.index._EVERY", 1)
+    monkeypatch.setattr("steersman.storage.cache.index.CLOCK_EVERY", 1)
     await write(storage, random.Random(1), 60)
     went: list[int] = []
 
@@ -124,7 +124,7 @@ async def test_of_many_that_wait_for_it_few_go_on_in_a_turn_of_the_loop(
     asking = [asyncio.create_task(ask(number)) for number in range(100)]
     steps = await steps_of_turns(lambda: len(went), lambda: len(went) == 100)
     await asyncio.gather(*asking)
-    assert max(steps) <= 2 * cacher_module._WOKEN
+    assert max(steps) <= 2 * cacher_module.WOKEN
     assert cacher.candidates(PODS, "nobody") == []
 
 

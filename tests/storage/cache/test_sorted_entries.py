@@ -20,8 +20,8 @@ KEYS = st.integers(0, 60).map(lambda number: f"/{'ab'[number % 2]}/{number:02}")
 def small_chunks() -> object:
     """Chunks so small that a few entries are many."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(sorted_entries, "_CHUNK", 4)
-    patch.setattr(sorted_entries, "_FEW", 2)
+    patch.setattr(sorted_entries, "CHUNK", 4)
+    patch.setattr(sorted_entries, "FEW", 2)
     patch.setattr(sorted_entries, "COPIED", 6)
     yield
     patch.undo()

@@ -215,7 +215,7 @@ class TestMuchToTell:
         """A turn is over whenever somebody looks at the clock."""
         if not store.knows_newest:
             pytest.skip("turns pass between an event and the answer to its write")
-        monkeypatch.setattr("steersman.storage.cache.watcher._TURN", -1.0)
+        monkeypatch.setattr("steersman.storage.cache.watcher.TURN", -1.0)
 
     async def told(self, cacher: Cacher) -> int:
         """Run the event loop until all events have been delivered, and return the number of iterations."""
@@ -307,7 +307,7 @@ class TestMuchToTell:
     async def test_what_waits_to_be_told_is_bounded(
         self, store: Storage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("steersman.storage.cache.watcher._UNTOLD", 3)
+        monkeypatch.setattr("steersman.storage.cache.watcher.MOST_UNTOLD", 3)
         logs = [Log() for _ in range(4)]
         for log in logs:
             cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver)

@@ -62,8 +62,8 @@ async def ended(found: Members) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "_QUIET", 0.1)
-    monkeypatch.setattr(members, "_SILENT", 0.1)
+    monkeypatch.setattr(members, "QUIET", 0.1)
+    monkeypatch.setattr(members, "SILENT", 0.1)
 
 
 @pytest.fixture

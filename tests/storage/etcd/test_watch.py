@@ -72,7 +72,7 @@ async def test_what_comes_out_of_order_is_not_believed(messages: tuple[bytes, ..
 
 
 async def test_fragments_without_end_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "_MAX_FRAGMENTS_BYTES", 500)
+    monkeypatch.setattr(watch, "MAX_FRAGMENTS_BYTES", 500)
     found = Told(after=3)
     error = found.take(*[told(4, 4, fragment=True)] * 50)
     assert isinstance(error, Ended)

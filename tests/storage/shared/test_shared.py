@@ -80,7 +80,7 @@ async def test_of_two_workers_that_create_the_same_key_one_does(house: House) ->
 async def test_a_long_history_is_replayed_in_parts_without_gap_or_repetition(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "_ENOUGH", 20_000)
+    monkeypatch.setattr(server_module, "ENOUGH", 20_000)
     worker = await house.worker()
     for number in range(600):
         await house.storage.create(f"/pods/{number}", b"x" * 1000)

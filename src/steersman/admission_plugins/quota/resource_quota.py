@@ -32,7 +32,7 @@ from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse
 from steersman.rest.context import loopback
 from steersman.rest.objects import NamespaceCache, Objects, Presence, Reading
-from steersman.work.offloading import bound, current, offload_if
+from steersman.work.offloading import begin_task, bound, current, offload_if
 
 _ATTEMPTS: Final = 4
 _TIMEOUT: Final = 10.0
@@ -140,7 +140,7 @@ class ResourceQuota(Plugin):
         self._waiting.setdefault(namespace, []).append(waiter)
         if namespace not in self._working:
             work = self._check_waiting(namespace)
-            self._working[namespace] = asyncio.create_task(work, name=f"quotas of {namespace}")
+            self._working[namespace] = begin_task(work, name=f"quotas of {namespace}")
         try:
             async with asyncio.timeout(_TIMEOUT):
                 await waiter.checked

@@ -14,6 +14,7 @@ from steersman.audit.backends.log import LogBackend
 from steersman.audit.errors import Errors
 from steersman.machinery.values.times import monotonic
 from steersman.work.shielding import shielded
+from steersman.work.token_bucket import TokenBucket
 
 _PLUGIN: Final = "buffered"
 MOST_BYTES: Final = 128 << 20
@@ -69,7 +70,7 @@ class Buffered:
         """Bytes of the batches that are being sent concurrently."""
         self._closed = False
         self._sending: Final[dict[asyncio.Future[bool], Records]] = {}
-        self._throttle: Final = _Throttle(batching.qps, batching.burst) if batching.throttle else None
+        self._throttle: Final = TokenBucket(batching.burst, batching.qps, monotonic) if batching.throttle else None
         self._task: Final = asyncio.get_running_loop().create_task(self._run())
 
     def process(self, records: Records) -> None:
@@ -125,7 +126,7 @@ class Buffered:
         while batch := await self._collected():
             self._collecting = batch
             if self._throttle is not None:
-                await self._throttle.accept()
+                await self._throttle.wait()
             size = sum(map(len, batch))
             while self._sending and self._under_way + size > MOST_UNDER_WAY:
                 await asyncio.wait(tuple(self._sending), return_when=asyncio.FIRST_COMPLETED)
@@ -168,24 +169,6 @@ class Buffered:
             self._batch = None
             if batch:
                 return batch
-
-
-class _Throttle:
-    """Token bucket with `burst` tokens, refilled with `qps` tokens per second."""
-
-    def __init__(self, qps: float, burst: int) -> None:
-        self._qps: Final = qps
-        self._burst: Final = burst
-        self._tokens = float(burst)
-        self._seen = monotonic()
-
-    async def accept(self) -> None:
-        """Wait for a token and take it."""
-        now = monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._seen) * self._qps) - 1
-        self._seen = now
-        if self._tokens < 0:
-            await asyncio.sleep(-self._tokens / self._qps)
 
 
 class QueuedLog:

@@ -19,7 +19,8 @@ import msgspec
 from steersman.cli.envtest.claim import claim
 from steersman.cli.envtest.etcd import names
 from steersman.cli.flags import arguments_by_flag, parse
-from steersman.cli.serve import Service, fail, run
+from steersman.cli.program import fail
+from steersman.cli.serve import Service, run
 from steersman.controlplane.options import FLAGS, Options, OptionsError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 
 from steersman.cli.cluster_client import Target, cluster_options, endpoint_of, run_with_client
 from steersman.cli.history.points import POINT
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.cli.terminal_text import printable
 
 if TYPE_CHECKING:

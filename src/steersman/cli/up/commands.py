@@ -17,7 +17,8 @@ from steersman.cli.command import FlagsCommand, Option
 from steersman.cli.flags import parse
 from steersman.cli.merged_context import remove_contexts
 from steersman.cli.paths import AbsolutePath, cluster_data_dir, default_data_dir
-from steersman.cli.serve import Service, fail, os_error_line, run, say_ready
+from steersman.cli.program import fail
+from steersman.cli.serve import Service, os_error_line, run, say_ready
 from steersman.cli.up.page import NO_PORT, Page, address_of_page, page_line
 from steersman.cli.up.process_file import Running, claim, end, new_folder_taken_back, running
 from steersman.cli.up.screen import can_redraw

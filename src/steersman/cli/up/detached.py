@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from steersman.cli.serve import fail, os_error_line, ready_line
+from steersman.cli.program import fail
+from steersman.cli.serve import os_error_line, ready_line
 from steersman.cli.up.process_file import hand_over, write_pid
 from steersman.machinery.private_files import open_own
 

@@ -10,7 +10,7 @@ import click
 
 from steersman.cli.merged_context import remove_contexts
 from steersman.cli.paths import cluster_data_dir
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.cli.up.process_file import claim, running
 from steersman.controlplane.data_files import FILE, FILES, check_files
 

@@ -12,7 +12,7 @@ import click
 from steersman.api.core.v1 import Node
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.cli.paths import cluster_data_dir
-from steersman.cli.serve import fail
+from steersman.cli.program import fail
 from steersman.cli.up.commands import require_running
 from steersman.client.client import Client
 from steersman.client.errors import ignoring, is_not_found

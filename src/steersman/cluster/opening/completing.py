@@ -21,8 +21,6 @@ from steersman.nodes.behaviour import PREFIX
 
 _NO_NAMESPACES: Final = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that every cluster makes."""
-_AUTOMATIC: Final = "kube-aggregator.kubernetes.io/automanaged"
-"""Label of APIServices that each server makes for itself."""
 _CRASHES: Final = "CrashLoopBackOff"
 _NOT_PULLED: Final = frozenset({"ImagePullBackOff", "ErrImagePull"})
 _OVER: Final = frozenset({"Succeeded", "Failed"})

@@ -7,11 +7,13 @@ document, is YAML.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, TypeVar
 
 from steersman.machinery.codec.yaml import YAMLError
 from steersman.machinery.large_work.nesting import is_too_deep
+
+T = TypeVar("T")
 
 _SPACE: Final = " \t\r\n"
 _HEAD_BYTES: Final = 4096
@@ -35,9 +37,12 @@ class Piece(NamedTuple):
         """Data after as many line breaks as the stream has before them, so that errors have the lines of the stream."""
         return b"\n" * (self.line - 1) + self.data
 
-    def error(self, error: YAMLError) -> YAMLError:
-        """Return the error for a rest that is not YAML either: the one about JSON, if there is one."""
-        return YAMLError(self.json_error) if self.json_error else error
+    def read(self, load: Callable[[bytes], Iterable[T]]) -> Iterator[T]:
+        """Yield what `load` reads from the piece as YAML. Raises YAMLError: the one about JSON, if there is one."""
+        try:
+            yield from load(self.at_its_line)
+        except YAMLError as error:
+            raise (YAMLError(self.json_error) if self.json_error else error) from None
 
 
 def begins_as_json(data: bytes) -> bool:

@@ -30,7 +30,4 @@ def read_documents(path: Path) -> list[Any]:
 def _values(data: bytes) -> Iterator[Any]:
     """Yield the values of a stream's documents. Raises YAMLError."""
     for piece in pieces(data):
-        try:
-            yield from load_all(piece.at_its_line)
-        except YAMLError as error:
-            raise piece.error(error) from None
+        yield from piece.read(load_all)

@@ -287,7 +287,7 @@ def errors_as_go(place: str, host: str) -> Iterator[None]:
     try:
         yield
     except ssl.SSLError as error:
-        text = _tls_failure(error, host)
+        text = tls_failure(error, host)
         if isinstance(error, ssl.SSLCertVerificationError):
             raise RefusedCertificate(text, error.verify_code) from None
         raise DialError(text) from None
@@ -375,7 +375,8 @@ def _reason(error: Exception) -> str:
     return _REASONS.get(number or 0) or (lower(os.strerror(number)) if number else str(error))
 
 
-def _tls_failure(error: ssl.SSLError, host: str) -> str:
+def tls_failure(error: ssl.SSLError, host: str) -> str:
+    """Return a description of a failed handshake with `host`, in the words of Go's crypto/tls where it has some."""
     if isinstance(error, ssl.SSLCertVerificationError):
         code = error.verify_code
         if code in _UNKNOWN_AUTHORITY:

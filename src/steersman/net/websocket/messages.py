@@ -5,7 +5,6 @@ The `websockets` package encodes and decodes frames.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -110,4 +109,4 @@ async def open_messages(connection: Upgraded, most: int = MAX_MESSAGE_BYTES) -> 
 
     The handshake (`net.websocket.streams.handshake`) must be complete.
     """
-    return MessageConnection(connection, await asyncio.to_thread(new_protocol, most))
+    return MessageConnection(connection, await new_protocol(most))

@@ -14,7 +14,6 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -22,6 +21,7 @@ from steersman.net.ascii import SPACE, lower
 from steersman.net.connection import PIECE_OF_STREAM
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
 from steersman.net.time_slices import SLICE
+from steersman.work.first_use import import_offloaded
 from steersman.work.patterns import late_pattern
 from steersman.work.yielding import IterationGate
 
@@ -36,7 +36,7 @@ _MAX_INCOMING: Final = 1 << 20
 """Limit of one message from the client, in bytes; such messages are read and discarded."""
 _RECEIVED_AT_ONCE: Final = 1024
 """Bytes passed to the protocol at once: less than two hundred frames, which take some 2 ms."""
-_HIGH_WATER: Final = 1 << 20
+HIGH_WATER: Final = 1 << 20
 _TEXT_FRAME: Final = 0x81
 _BINARY_FRAME: Final = 0x82
 
@@ -93,7 +93,7 @@ async def serve_stream(
     Returns when the stream ends (close code 1000), when the client closes, or violates the protocol. Messages from the
     client are answered as the protocol demands, and otherwise ignored.
     """
-    protocol = await asyncio.to_thread(new_protocol, _MAX_INCOMING)
+    protocol = await new_protocol(_MAX_INCOMING)
     writer = _MessageWriter(connection, protocol, binary)
     reader = asyncio.create_task(writer.receive())
     try:
@@ -113,9 +113,9 @@ _SILENT: Final = logging.Logger("steersman.net.websocket.streams", logging.CRITI
 """Disabled logger for the `websockets` package, which logs the content of each frame: terminal input, watch events."""
 
 
-def new_protocol(max_size: int) -> Protocol:
+async def new_protocol(max_size: int) -> Protocol:
     """Return the server's side of an open WebSocket that accepts messages of `max_size` bytes."""
-    module = import_module("websockets.protocol")  # run in a thread: the first import takes some tens of milliseconds
+    module = await import_offloaded("websockets.protocol")
     protocol: Protocol = module.Protocol(module.Side.SERVER, state=module.State.OPEN, max_size=max_size, logger=_SILENT)
     return protocol
 
@@ -230,7 +230,7 @@ class _MessageWriter:
     def _add(self, piece: bytes | memoryview) -> None:
         self._pieces.append(piece)
         self._size += len(piece)
-        if self._size > _HIGH_WATER:
+        if self._size > HIGH_WATER:
             self._drained.clear()
 
     def _finish(self) -> None:
@@ -256,7 +256,7 @@ class _MessageWriter:
             self._changed.clear()
             while self._pieces:
                 await self._connection.write(self._take())
-                if self._size <= _HIGH_WATER:
+                if self._size <= HIGH_WATER:
                     self._drained.set()
             if self.over:
                 return

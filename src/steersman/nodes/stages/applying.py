@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -12,9 +13,9 @@ from steersman.client.errors import is_already_exists, is_not_found
 from steersman.machinery.errors.status import StatusError
 from steersman.nodes.stages.kinds import resource_of
 from steersman.nodes.stages.open_objects import OpenObject, OpenResource
-from steersman.nodes.stages.pace import Pace
 from steersman.nodes.stages.steps import PreparedApply
 from steersman.work.bounded_cache import BoundedCache
+from steersman.work.token_bucket import TokenBucket
 
 _MANAGER: Final = "kwok"
 _MOST_KINDS: Final = 256
@@ -34,7 +35,7 @@ class Applying:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._resources: BoundedCache[tuple[str, str], OpenResource] = BoundedCache(_MOST_KINDS)
-        self._pace = Pace(BURST, PER_SECOND)
+        self._pace = TokenBucket(BURST, PER_SECOND, asyncio.get_running_loop().time)
 
     async def apply(self, apply: PreparedApply, plain: dict[str, Any], namespace: str) -> None:
         """Create an object, or patch the one that exists. `namespace` is the default of its namespace.

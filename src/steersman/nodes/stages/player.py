@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -25,12 +26,12 @@ from steersman.nodes.stages.go_template.builtins import Function
 from steersman.nodes.stages.go_template.template import data_of
 from steersman.nodes.stages.go_template.values import TemplateError
 from steersman.nodes.stages.open_objects import OpenObject
-from steersman.nodes.stages.pace import Pace
 from steersman.nodes.stages.selection import Lifecycle, ObjectSnapshot, PreparedStage
 from steersman.nodes.stages.steps import PreparedStep, finalizer_operations
 from steersman.work import simulated_time
 from steersman.work.backoff import Backoff
 from steersman.work.offloading import offload, offload_if
+from steersman.work.token_bucket import TokenBucket
 from steersman.work.work_queue import WorkQueue
 from steersman.work.yielding import next_slice
 
@@ -96,7 +97,7 @@ class StagePlayer(Generic[O]):
         self._lifecycle = lifecycle
         self._recorder = recorder
         self._applying = applying
-        self._paces: dict[Key, Pace] = {}
+        self._paces: dict[Key, TokenBucket] = {}
         """Pace of each object that has played a stage."""
         self._follows: Callable[[O], bool] = follows
         self._functions: Callable[[O], Mapping[str, Function]] = functions
@@ -155,11 +156,17 @@ class StagePlayer(Generic[O]):
         while job.stage is not None:
             wait = job.due - simulated_time.time()
             if wait <= 0:
-                wait = self._paces.setdefault(key, Pace(_BURST, _PER_SECOND)).take()
+                wait = self._pace_of(key).take()
             if wait > 0:
                 self._queue.add_after(key, wait)
                 return
             job = self._jobs[key] = await self._play(key, job.stage, job)
+
+    def _pace_of(self, key: Key) -> TokenBucket:
+        found = self._paces.get(key)
+        if found is None:
+            found = self._paces[key] = TokenBucket(_BURST, _PER_SECOND, asyncio.get_running_loop().time)
+        return found
 
     async def _job(self, key: Key, obj: O, before: _Job[O] | None = None) -> _Job[O]:
         """Return the pending stage of an object in its current version. `before` is that of earlier stages."""

@@ -59,8 +59,8 @@ T = TypeVar("T")
 
 FRESH_TIMEOUT: Final = 3.0
 """Seconds that a read waits for the cache to reach a revision, as upstream."""
-_FIRST_PAGE: Final = 500
-_LOAD_PAGE: Final = 20_000
+FIRST_PAGE: Final = 500
+LOAD_PAGE: Final = 20_000
 _LOAD_BYTES: Final = 16 << 20
 """The numbers of objects in the first and in the largest page when a cache is filled, and the bytes of a page that
 determine later page sizes. Pages are large, because etcd counts all following keys for each page.
@@ -71,9 +71,9 @@ _UNDONE: Final = 200
 """Changes that are undone between two checks of the clock, in some 1 ms."""
 _HISTORY_LIMIT: Final = 10_000
 """The most events before the window that a watch may get; a watch that lacks more must relist."""
-_RELOAD_DELAY: Final = 1.0
+RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
-_WOKEN: Final = 8
+WOKEN: Final = 8
 """Waiting requests that continue in one turn of the event loop."""
 REPRESENTATIONS_LIMIT: Final = 16 << 20
 """The most bytes of other encodings of objects in the cache."""
@@ -129,7 +129,7 @@ class Cacher:
         self._index = None if value_of is None else FieldIndex(value_of)
         self._waiting = 0
         """The number of requests that wait for the cache to become current."""
-        self._woken = IterationGate(_WOKEN)
+        self._woken = IterationGate(WOKEN)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
@@ -218,7 +218,7 @@ class Cacher:
     async def _load(self) -> None:
         failures = self._failures
         loaded = Loaded()
-        start, revision, more, wanted = "", 0, True, _FIRST_PAGE
+        start, revision, more, wanted = "", 0, True, FIRST_PAGE
         failed = 0
         while more:
             try:
@@ -227,7 +227,7 @@ class Cacher:
                 failed += 1
                 if not loaded.entries or failed > _LOAD_FAILURES:
                     raise
-                await asyncio.sleep(_RELOAD_DELAY)
+                await asyncio.sleep(RELOAD_DELAY)
                 wanted = max(wanted // 2, 1)
                 continue
             revision, more, failed = page.revision, page.more, 0
@@ -238,7 +238,7 @@ class Cacher:
             size = loaded.size
             await loaded.read(page.items, self._entry)
             start = after(page.items[-1].key)
-            wanted = max(1, min(_LOAD_PAGE, _LOAD_BYTES * len(page.items) // max(loaded.size - size, 1)))
+            wanted = max(1, min(LOAD_PAGE, _LOAD_BYTES * len(page.items) // max(loaded.size - size, 1)))
         self.entries, self.ordered = loaded.entries, loaded.ordered
         self._forget_index()
         self.large, self.size = loaded.large, loaded.size
@@ -283,7 +283,7 @@ class Cacher:
 
     async def _load_again(self) -> None:
         """Reload after a failure, until it succeeds."""
-        retries = Retries(Backoff(_RELOAD_DELAY, _MAX_RELOAD_DELAY))
+        retries = Retries(Backoff(RELOAD_DELAY, _MAX_RELOAD_DELAY))
         while not self.ready:
             await retries.pause()
             # Watchers in this list would otherwise get a revision that they have not seen.
@@ -433,7 +433,7 @@ class Cacher:
             found = await waited_for
         finally:
             self._waiting -= 1
-        if self._waiting >= _WOKEN:
+        if self._waiting >= WOKEN:
             await self._woken.pass_through()
         return found
 

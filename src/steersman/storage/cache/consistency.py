@@ -23,7 +23,7 @@ KeysAt = Callable[[str, str, int, int], Awaitable[tuple[Sequence[tuple[str, int]
 revision of its last write, in order, and True if more follow. Raises what storage raises.
 """
 
-_PART: Final = 250
+PART: Final = 250
 """Keys that are compared in one turn of the event loop, in a few milliseconds."""
 _ATTEMPTS: Final = 3
 """Attempts at a part, if there are so many writes meanwhile that the cache no longer has the older revision."""
@@ -68,7 +68,7 @@ async def _compare(cacher: Cacher, keys_at: KeysAt, loaded: int) -> None:
     while more and _is_same(cacher, loaded):
         revision = cacher.revision
         try:
-            stored, more_stored = await keys_at(cacher.prefix, start, _PART, revision)
+            stored, more_stored = await keys_at(cacher.prefix, start, PART, revision)
             if not _is_same(cacher, loaded):
                 return
             began = perf_counter()

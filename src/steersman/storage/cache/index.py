@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 ValueOf = Callable[[Entry], str]
 """A function that returns the value of an entry's field, "" if it has none; it does not raise."""
 
-_EVERY: Final = 32
+CLOCK_EVERY: Final = 32
 """Entries after which the clock is looked at."""
 _NO_KEYS: Final = SortedList()
 
@@ -65,7 +65,7 @@ class FieldIndex:
                 entry = entries.get(key)
                 if entry is not None and key not in self._values:
                     self._add(key, self._value_of(entry))
-                if not number % _EVERY:
+                if not number % CLOCK_EVERY:
                     await time_slice.pause_if_over()
         except Exception:
             logger.exception("an index could not be built, so lists scan all objects")

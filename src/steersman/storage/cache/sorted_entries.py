@@ -15,9 +15,9 @@ from typing import Final, overload
 from steersman.storage.cache.entry import Entry
 from steersman.storage.rewind import bounds
 
-_CHUNK: Final = 1_000
+CHUNK: Final = 1_000
 """The size of a new chunk; a chunk of twice that size is split."""
-_FEW: Final = _CHUNK // 4
+FEW: Final = CHUNK // 4
 """A chunk with fewer entries is joined with a neighbour, unless that is large."""
 COPIED: Final = 2_000
 """Up to this many entries are returned as a list of their own."""
@@ -159,9 +159,9 @@ class SortedEntries:
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Append entries in key order, after all present ones."""
-        for at in range(0, len(entries), _CHUNK):
-            chunk = list(entries[at : at + _CHUNK])
-            if self._chunks and len(self._chunks[-1]) + len(chunk) <= _CHUNK:
+        for at in range(0, len(entries), CHUNK):
+            chunk = list(entries[at : at + CHUNK])
+            if self._chunks and len(self._chunks[-1]) + len(chunk) <= CHUNK:
                 self._own(-1).extend(chunk)
                 self._lasts[-1] = chunk[-1].key
             else:
@@ -182,9 +182,9 @@ class SortedEntries:
             return
         chunk.insert(place, entry)
         self._size += 1
-        if len(chunk) >= 2 * _CHUNK:
-            rest = chunk[_CHUNK:]
-            del chunk[_CHUNK:]
+        if len(chunk) >= 2 * CHUNK:
+            rest = chunk[CHUNK:]
+            del chunk[CHUNK:]
             self._lasts[at] = chunk[-1].key
             self._add_chunk(at + 1, rest)
 
@@ -201,7 +201,7 @@ class SortedEntries:
         self._size -= 1
         if not chunk:
             self._drop_chunk(at)
-        elif len(chunk) < _FEW and self._joined(at):
+        elif len(chunk) < FEW and self._joined(at):
             return
         elif place == len(chunk):
             self._lasts[at] = chunk[-1].key
@@ -223,7 +223,7 @@ class SortedEntries:
 
     def _joined(self, at: int) -> bool:
         """Join a small chunk with the one before it, unless that is large; return True if joined."""
-        if not at or len(self._chunks[at - 1]) > _CHUNK:
+        if not at or len(self._chunks[at - 1]) > CHUNK:
             return False
         chunk = self._chunks[at]
         self._own(at - 1).extend(chunk)

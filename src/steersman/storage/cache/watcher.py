@@ -28,12 +28,12 @@ HELD_LIMIT: Final = 10_000
 HELD_BYTES: Final = 32 << 20
 """The most bytes of objects in these events."""
 
-_TURN: Final = 0.005
+TURN: Final = 0.005
 """Seconds for which changes are delivered before the event loop gets a turn."""
 Place = tuple[str, str | None]
 """The watched target, and the value that objects must have, None for all objects."""
 
-_UNTOLD: Final = 1_000
+MOST_UNTOLD: Final = 1_000
 """The most changes that may wait for delivery; beyond it the writer delivers them before it continues."""
 
 
@@ -293,7 +293,7 @@ class Watchers:
 
     def begin_turn(self) -> None:
         """Start a time slice for the changes of this turn of the event loop."""
-        self._until = perf_counter() + _TURN
+        self._until = perf_counter() + TURN
 
     def announce(self, change: Change) -> None:
         """Deliver a change to all watchers that it concerns, now or after earlier changes."""
@@ -336,12 +336,12 @@ class Watchers:
         if not self._untold:
             asyncio.get_running_loop().call_soon(run_in_slices, self._go_on, 0.0)
         self._untold.append(telling)
-        while len(self._untold) > _UNTOLD:
+        while len(self._untold) > MOST_UNTOLD:
             self._tell_oldest(float("inf"))
 
     def _go_on(self) -> bool:
         """Deliver waiting changes for the length of a time slice; return True if some remain."""
-        until = perf_counter() + _TURN
+        until = perf_counter() + TURN
         while self._untold and self._tell_oldest(until):
             pass
         return bool(self._untold)

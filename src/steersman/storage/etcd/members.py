@@ -36,10 +36,10 @@ _HEALTH: Final = Health(read_idle=30.0, ping_timeout=10.0, confirms_resets=False
 _DIAL_SECONDS: Final = 20.0
 _DIAL_SECONDS_OF_SEVERAL: Final = 3.0
 """The timeout of a connection attempt if other members can be used instead."""
-_QUIET: Final = 3.0
+QUIET: Final = 3.0
 """The seconds without data from a member that owes answers, after which it gets a request that it answers on its own.
 """
-_SILENT: Final = 3.0
+SILENT: Final = 3.0
 """The timeout of that request. It is needed because etcd does not let its clients send PING often enough."""
 _TOO_LONG: Final = 10.0
 """The seconds without data after which a member is given up if it accepts no more requests."""
@@ -255,7 +255,7 @@ class Members:
     async def _check(self, connection: Http2Connection, endpoint: Endpoint, head: bytes) -> None:
         """Check that a member answers and belongs to the cluster. Raises CallError if not."""
         try:
-            async with asyncio.timeout(_SILENT):
+            async with asyncio.timeout(SILENT):
                 cluster = messages.read_cluster(await grpc.call(connection, head, _QUESTION))
         except TimeoutError:
             raise CallError(Code.UNAVAILABLE, _NO_WORD, is_unsent=True) from None
@@ -302,20 +302,20 @@ async def _check_liveness(connection: Http2Connection, head: bytes) -> None:
     time = asyncio.get_running_loop().time
     while not connection.is_over:
         quiet = time() - connection.last_read
-        if not connection.streams or quiet < _QUIET:
-            await asyncio.sleep(_QUIET if quiet >= _QUIET else _QUIET - quiet)
+        if not connection.streams or quiet < QUIET:
+            await asyncio.sleep(QUIET if quiet >= QUIET else QUIET - quiet)
         elif not connection.has_capacity:
             if quiet >= _TOO_LONG:
                 connection.end(BadAnswer(_NO_WORD))
-            await asyncio.sleep(_QUIET)
+            await asyncio.sleep(QUIET)
         else:
             try:
-                async with asyncio.timeout(_SILENT):
+                async with asyncio.timeout(SILENT):
                     await grpc.call(connection, head, _QUESTION)
             except TimeoutError:
                 connection.end(BadAnswer(_NO_WORD))
             except CallError:
-                await asyncio.sleep(_QUIET)  # it has answered, or accepts no more requests at the moment
+                await asyncio.sleep(QUIET)  # it has answered, or accepts no more requests at the moment
 
 
 def endpoints(texts: Sequence[str]) -> list[Endpoint]:

@@ -12,7 +12,7 @@ from steersman.storage.etcd import messages
 from steersman.storage.etcd.members import Members
 from steersman.storage.etcd.messages import Change, MessageError, WatchAnswer
 from steersman.storage.interface import Compacted
-from steersman.work.backoff import Backoff
+from steersman.work.backoff import Backoff, Retries
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _BACKOFF: Final = Backoff(0.1, 5.0)
 _PROGRESS_INTERVAL: Final = 0.1
 """The seconds between progress requests while a caller waits for a revision."""
 
-_MAX_FRAGMENTS_BYTES: Final = 512 << 20
+MAX_FRAGMENTS_BYTES: Final = 512 << 20
 """The most bytes of one revision's changes that are kept in fragments until they are complete."""
 
 OnChanges = Callable[[Sequence[Change]], None]
@@ -96,7 +96,7 @@ class Watch:
             if self._parts or answer.fragment:
                 self._parts += changes
                 self._parts_size += size
-                if self._parts_size > _MAX_FRAGMENTS_BYTES:
+                if self._parts_size > MAX_FRAGMENTS_BYTES:
                     raise Ended("the fragments of one watch response are too large")
                 if answer.fragment:
                     return
@@ -185,7 +185,7 @@ class WatchLoop:
             self._timer = asyncio.get_running_loop().call_later(_PROGRESS_INTERVAL, self._request_wanted)
 
     async def _run(self) -> None:
-        failures = 0
+        retries = Retries(_BACKOFF)
         while True:
             before = self._after
             self._watch = Watch(self._changed, self._progressed)
@@ -205,8 +205,9 @@ class WatchLoop:
                 self._members.report_failure()
             finally:
                 self._watch = None
-            failures = 0 if self._after > before else failures + 1
-            await asyncio.sleep(_BACKOFF.wait(failures))
+            if self._after > before:
+                retries.reset()
+            await retries.pause()
 
     def _changed(self, changes: Sequence[Change]) -> None:
         self.trouble = ""

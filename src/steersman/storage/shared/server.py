@@ -223,7 +223,7 @@ class _Answer:
         self._worker.fail(self._number, error)
 
 
-_ENOUGH: Final = 4 << 20
+ENOUGH: Final = 4 << 20
 """The bytes of events that are read before they are sent."""
 
 
@@ -237,14 +237,14 @@ async def _kept(storage: OwnStorage, prefix: str, after: int) -> tuple[list[Even
         nonlocal size
         events.extend(found)
         size += sum(len(each.current.value) if each.current is not None else 64 for each in found)
-        if size >= _ENOUGH and not reading.done():
+        if size >= ENOUGH and not reading.done():
             reading.cancel()
 
     reading = asyncio.ensure_future(storage.subscribe(prefix, after_revision=after, deliver=deliver))
     try:
         (await reading).cancel()
     except asyncio.CancelledError:
-        if not (reading.cancelled() and size >= _ENOUGH):
+        if not (reading.cancelled() and size >= ENOUGH):
             reading.cancel()
             raise
         return events, False

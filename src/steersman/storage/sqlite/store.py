@@ -260,7 +260,7 @@ class SQLiteStorage(WritingStorage):
         if not self._is_fatal(error):
             self._flush()
             kind = ValueRefused if getattr(error, "sqlite_errorname", "") == "SQLITE_TOOBIG" else StorageUnavailable
-            self._refuse(batch, lambda: kind(f"nothing was written: {_fault(error)}"), error)
+            self._refuse(batch, lambda: kind(f"nothing was written: {fault_text(error)}"), error)
             return
         pending, self._pending = self._pending, []
         self._flush()
@@ -284,7 +284,7 @@ class SQLiteStorage(WritingStorage):
             return True
         if getattr(error, "sqlite_errorname", "") not in _FATAL:
             return False
-        self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
+        self._refusal = f"the disk failed to keep a write ({fault_text(error)}); restart to read what it has"
         return True
 
     # Reads
@@ -329,7 +329,7 @@ class SQLiteStorage(WritingStorage):
         except sqlite3.Error as error:
             is_damaged = str(getattr(error, "sqlite_errorname", "")).startswith(_DAMAGED)
             refused = (StorageDamaged if is_damaged else StorageUnavailable)(
-                f"the file cannot be read: {_fault(error)}"
+                f"the file cannot be read: {fault_text(error)}"
             )
             self.refusals.reads.refused(refused)
             raise refused from error
@@ -392,7 +392,7 @@ class SQLiteStorage(WritingStorage):
                 await self._run_slices(compaction.vacuums())
             except sqlite3.Error as error:
                 self._is_fatal(error)
-                refused = StorageUnavailable(f"compaction failed: {_fault(error)}")
+                refused = StorageUnavailable(f"compaction failed: {fault_text(error)}")
                 self.refusals.writes.refused(refused)
                 raise refused from error
 
@@ -464,7 +464,7 @@ def _replaced_bytes(events: Sequence[Event]) -> int:
     return sum([ROW_OVERHEAD + (len(event.previous.value) if event.previous else 0) for event in events])
 
 
-def _fault(error: Exception) -> str:
+def fault_text(error: Exception) -> str:
     """Return a description of a failure for clients, with SQLite's name for it."""
     name = str(getattr(error, "sqlite_errorname", ""))
     why = next((text for prefix, text in _FAULTS.items() if name.startswith(prefix)), "the database failed")

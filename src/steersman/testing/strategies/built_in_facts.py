@@ -75,7 +75,6 @@ _PROBE: Final = Facts(
     one_of=("exec", "httpGet", "tcpSocket", "grpc"),
 )
 _KEY_OF_OBJECT: Final = Facts({"name": SUBDOMAIN, "key": LABEL}, ("name", "key"))
-_EXPRESSION: Final = Facts({"key": KEY, "values": some(LABEL)}, ("operator", "key"))
 
 FACTS: Final[Mapping[str, Facts]] = {
     "core.v1.PodSpec": Facts(

@@ -28,6 +28,7 @@ from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.values import times
 from steersman.machinery.values.conditions import is_condition_true
 from steersman.work import simulated_time
+from steersman.work.backoff import Backoff
 
 LONGEST_UNMOUNT: Final = 360.0
 """Seconds after which a volume is detached by force from an unhealthy node that still reports it in use."""
@@ -35,8 +36,8 @@ LONGEST_ATTACH: Final = 120.0
 """Seconds after which an event reports that an attachment has not happened."""
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
-_LONGEST_WAIT: Final = 122.0
-"""Longest time in seconds between two events about the same failure."""
+_REPORTS: Final = Backoff(0.5, 122.0)
+"""Pauses between events about the same failure."""
 
 Key = tuple[Literal["volume", "node"], str]
 
@@ -47,7 +48,8 @@ class _Outcome(Struct):
     why: str
     next_report: float = 0.0
     """Time of the next report of the failure, on the event loop's clock."""
-    wait: float = 0.5
+    reports: int = 0
+    """Reports of the failure so far."""
 
 
 class AttachDetach(Controller[Key]):
@@ -206,9 +208,10 @@ class AttachDetach(Controller[Key]):
         elif not why or now < outcome.next_report:
             return False
         if why:
-            outcome.next_report = now + outcome.wait
-            self.queue.add_after(("volume", volume_of(attachment)), outcome.wait)
-            outcome.wait = min(2 * outcome.wait, _LONGEST_WAIT)
+            wait = _REPORTS.wait(outcome.reports)
+            outcome.reports += 1
+            outcome.next_report = now + wait
+            self.queue.add_after(("volume", volume_of(attachment)), wait)
         return True
 
     async def _detach(self, attachment: VolumeAttachment) -> None:
