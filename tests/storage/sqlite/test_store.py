@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
@@ -391,6 +392,33 @@ async def test_writes_side_by_side_share_commits(store: SQLiteStorage, monkeypat
     monkeypatch.setattr(Log, "append", counted)
     await asyncio.gather(*(store.create(f"/{number}", b"1") for number in range(100)))
     assert sizes == [100]
+
+
+@pytest.mark.parametrize(
+    ("at_once", "iterations", "commits"),
+    [(2, 1, [2]), (2, 3, [6]), (2, 4, [8]), (2, 6, [8, 4]), (20, 2, [20, 20])],
+    ids=["one", "three", "four", "six", "enough"],
+)
+async def test_writes_of_successive_iterations_share_a_commit_within_bounds(
+    store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch, at_once: int, iterations: int, commits: list[int]
+) -> None:
+    batches: list[int] = []
+    may_commit = threading.Event()
+
+    def append(self: Log, rows: Sequence[Any], records: Sequence[str] | None = None) -> None:
+        may_commit.wait(60)
+        batches.append(len(rows))
+        original(self, rows, records)
+
+    original = Log.append
+    monkeypatch.setattr(Log, "append", append)
+    writes: list[asyncio.Future[KeyValue]] = []
+    for number in range(iterations):
+        writes += [asyncio.ensure_future(store.create(f"/{number}/{each}", b"x")) for each in range(at_once)]
+        await asyncio.sleep(0)
+    may_commit.set()
+    await asyncio.gather(*writes)
+    assert batches == commits
 
 
 async def test_a_failed_commit_fails_every_write_in_it_and_changes_nothing(

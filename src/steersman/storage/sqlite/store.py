@@ -50,6 +50,12 @@ T = TypeVar("T")
 
 _BATCH_WRITES: Final = 256
 _BATCH_BYTES: Final = 16 << 20
+_ENOUGH_WRITES: Final = 16
+"""Pending writes that are committed at once, although more may arrive in the next iteration of the event loop: so many
+share the cost of a commit well.
+"""
+_WAITED_ITERATIONS: Final = 4
+"""Iterations of the event loop that pending writes may wait for others."""
 _WRITER_CACHE_KIB: Final = 4096
 _READER_CACHE_KIB: Final = 1024
 _READER_THREADS: Final = 2
@@ -205,7 +211,21 @@ class SQLiteStorage(WritingStorage):
         if not self._committing and not self._flush_scheduled:
             self._flush_scheduled = True
             self._idle.clear()
-            self._loop.call_soon(self._flush)
+            self._flush_soon(_WAITED_ITERATIONS)
+
+    def _flush_soon(self, iterations: int) -> None:
+        """Flush in the next iteration of the event loop; later, by up to `iterations`, while each brings more writes.
+
+        A commit costs the processor as much as eight writes, and an iteration processes only some of the requests that have
+        arrived. Writes do not wait for an idle client: an iteration without a new write is the last one.
+        """
+        self._loop.call_soon(self._flush_if_complete, len(self._pending), iterations)
+
+    def _flush_if_complete(self, seen: int, iterations: int) -> None:
+        if iterations > 1 and seen < len(self._pending) < _ENOUGH_WRITES:
+            self._flush_soon(iterations - 1)
+        else:
+            self._flush()
 
     def _flush(self) -> None:
         """Hand pending writes to the writer, at most one batch at a time."""
@@ -238,7 +258,10 @@ class SQLiteStorage(WritingStorage):
 
     def _committed(self, batch: list[Write], events: list[Event]) -> None:
         # The next batch comes first: the disk works on it while this one is delivered.
-        self._flush()
+        if 0 < len(self._pending) < _ENOUGH_WRITES:
+            self._flush_soon(_WAITED_ITERATIONS)
+        else:
+            self._flush()
         if events:
             self._dispatcher.dispatch(events)
             self._revision = events[-1].revision
