@@ -357,13 +357,13 @@ async def test_no_bookmark_overtakes_events_that_are_still_encoded(
     monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
     monkeypatch.setattr(watch_module, "BOOKMARK_EVERY", 0.001)
     go_on = threading.Event()
-    encode = watch_module.TableWatchStream._encode
+    encode = watch_module.TableWatchStream.encode_event
 
     def late(stream: Any, kind: str, item: Any) -> bytes:
         go_on.wait(10)
         return encode(stream, kind, item)
 
-    monkeypatch.setattr(watch_module.TableWatchStream, "_encode", late)
+    monkeypatch.setattr(watch_module.TableWatchStream, "encode_event", late)
     response = await noting.open("GET", f"{NOTES}?watch=1&allowWatchBookmarks=true&resourceVersion=1", accept=TABLE)
     watch = Watch(response)
     await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
@@ -424,7 +424,7 @@ async def test_a_failed_encoding_fails_those_who_waited_for_it_alone(
     noting: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(watch_module, "SLICE_BYTES", 1_000)
-    encode = watch_module.TableWatchStream._encode
+    encode = watch_module.TableWatchStream.encode_event
     faults = [ValueError("once")]
 
     def faulty(stream: Any, kind: str, item: Any) -> bytes:
@@ -432,7 +432,7 @@ async def test_a_failed_encoding_fails_those_who_waited_for_it_alone(
             raise faults.pop()
         return encode(stream, kind, item)
 
-    monkeypatch.setattr(watch_module.TableWatchStream, "_encode", faulty)
+    monkeypatch.setattr(watch_module.TableWatchStream, "encode_event", faulty)
     first = await watch_from(noting, "1")
     await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
     with pytest.raises(BodyAborted):

@@ -105,7 +105,7 @@ def test_a_query_of_too_many_parameters_has_none() -> None:
 
 def test_of_a_long_query_only_what_is_asked_for_is_unescaped(monkeypatch: pytest.MonkeyPatch) -> None:
     unescaped: list[str] = []
-    monkeypatch.setattr(module, "_unescape_parameter", noted(unescape, unescaped.append))
+    monkeypatch.setattr(module, "unescape_parameter", noted(unescape, unescaped.append))
     text = "&".join([f"x{number}=" + "%41" * 30 for number in range(9_000)] + ["%77atch=1", "t=%41"])
     assert first_parameter(text, "watch") == "1"
     assert unescaped == ["%77atch", "1"]
@@ -129,7 +129,7 @@ def test_some_parameters_of_a_query_are_those_of_the_whole(parts: list[str]) -> 
 def test_nothing_is_made_of_a_long_value_that_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "parse_query", lambda text: pytest.fail("the whole query is read"))
     unescaped: list[str] = []
-    monkeypatch.setattr(module, "_unescape_parameter", noted(unescape, unescaped.append))
+    monkeypatch.setattr(module, "unescape_parameter", noted(unescape, unescaped.append))
     text = f"a={'%41' * 10_000}&l{'%41' * 10_000}=1&%6cimit=%35&watch"
     assert dict(first_parameters(text, ("limit", "watch", "b"))) == {"limit": "5", "watch": ""}
     assert max(map(len, unescaped)) < 10

@@ -62,7 +62,7 @@ def parse_query(text: str) -> Query:
         if "%" in part or "+" in part:
             if has_bad_escape(key) or has_bad_escape(value):
                 continue
-            key, value = _unescape_parameter(key), _unescape_parameter(value)
+            key, value = unescape_parameter(key), unescape_parameter(value)
         pairs.append((key, value))
         query.setdefault(key, value)
     return query
@@ -97,10 +97,10 @@ def first_parameter(text: str, name: str) -> str | None:
         tried += 1
         if tried > FEW_ESCAPES:
             return parse_query(text).get(name)
-        if len(key) > longest or ";" in part or has_bad_escape(key) or _unescape_parameter(key) != name:
+        if len(key) > longest or ";" in part or has_bad_escape(key) or unescape_parameter(key) != name:
             continue
         if not has_bad_escape(value):
-            return _unescape_parameter(value)
+            return unescape_parameter(value)
     return None
 
 
@@ -129,7 +129,7 @@ def first_parameters(text: str, names: Iterable[str]) -> Query:
     return query_of((name, value) for name, value in found if value is not None)
 
 
-def _unescape_parameter(text: str) -> str:
+def unescape_parameter(text: str) -> str:
     """Return a key or a value of a query, unescaped; all its escapes must be valid."""
     return unescape(text.replace("+", " ") if "+" in text else text)
 

@@ -119,6 +119,19 @@ def set_aside(path: Path) -> Path:
     return aside
 
 
+def put_in_place(draft: Path, path: Path) -> None:
+    """Rename a complete file to `path` such that it is there after a power cut, as a whole. Raises OSError."""
+    sync_file(draft)
+    draft.rename(path)
+    sync_folder(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Make the contents of a file durable. Raises OSError."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, so that they survive a power cut. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

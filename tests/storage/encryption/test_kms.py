@@ -188,11 +188,11 @@ async def test_what_a_plugin_says_of_itself_is_told_in_part(start_plugin: StartP
     plugin.healthz, plugin.version = "h" * (1 << 20), "v" * (1 << 20)
     async with providers_of(with_plugin(plugin)) as providers:
         assert len(await providers.plugin_errors() or "") < 4096
-        before = metrics._cached_label.cache_info().currsize
+        before = metrics.cached_label.cache_info().currsize
         plugin.key_id = "k" * (1 << 20)
         times.advance(30)
         assert "which exceeds the max size of 1024" in (await providers.plugin_errors() or "")
-        assert metrics._cached_label.cache_info().currsize == before
+        assert metrics.cached_label.cache_info().currsize == before
 
 
 async def test_a_seed_that_is_no_seed_is_not_kept(start_plugin: StartPlugin) -> None:

@@ -225,14 +225,14 @@ async def test_compaction_takes_two_rounds(store: EtcdStorage) -> None:
 
 async def test_questions_for_the_newest_revision_are_joined(store: EtcdStorage) -> None:
     asked = 0
-    look = store._check_newest
+    look = store.check_newest
 
     async def counted() -> int:
         nonlocal asked
         asked += 1
         return await look()
 
-    store._check_newest = counted  # type: ignore[method-assign]
+    store.check_newest = counted  # type: ignore[method-assign]
     assert await asyncio.gather(*(store.current_revision() for _ in range(100))) == [1] * 100
     assert asked <= 2
 
@@ -293,7 +293,7 @@ async def test_questions_that_fail_fail_for_those_who_have_asked_meanwhile(
         await ends.wait()
         raise StorageUnavailable("nobody answers")
 
-    monkeypatch.setattr(store, "_check_newest", fails)
+    monkeypatch.setattr(store, "check_newest", fails)
     first = asyncio.ensure_future(store.current_revision())
     await asked.wait()
     monkeypatch.undo()

@@ -276,7 +276,7 @@ class WatchStream:
         self._write_initial(self._encoded(items))
 
     def _encoded(self, items: Sequence[Item]) -> list[bytes]:
-        return [self._encode("ADDED", item) for item in items]
+        return [self.encode_event("ADDED", item) for item in items]
 
     def _write_initial(self, encoded: list[bytes]) -> None:
         writer = self._writer
@@ -324,7 +324,7 @@ class WatchStream:
                 self._wait(event)
                 self._filler = asyncio.get_running_loop().create_task(self._catch_up())
                 return
-            known[self._key] = data = self._encode(event.type, event.entry)
+            known[self._key] = data = self.encode_event(event.type, event.entry)
         self._write(data)
 
     def _write(self, data: bytes) -> None:
@@ -388,7 +388,7 @@ class WatchStream:
         return await data
 
     async def _encode_beside(self, event: WatchEvent, known: dict[Any, Any], key: tuple[str, ...]) -> bytes:
-        known[key] = data = await offload_if(True, self._encode, event.type, event.entry)
+        known[key] = data = await offload_if(True, self.encode_event, event.type, event.entry)
         return data
 
     def _wait(self, event: WatchEvent) -> None:
@@ -437,7 +437,8 @@ class WatchStream:
             writer.write(b'{"type":"ERROR","object":' + status + b"}\n")
         writer.end()
 
-    def _encode(self, type_: str, item: Item) -> bytes:
+    def encode_event(self, type_: str, item: Item) -> bytes:
+        """Return a watch event in the form that the client accepts."""
         scope, wanted = self._scope, self._wanted
         if wanted.media == PROTOBUF:
             return protobuf.frame(type_.encode(), self._document(item))
@@ -519,7 +520,7 @@ class TableWatchStream(WatchStream):
     def _encoded(self, items: Sequence[Item]) -> list[bytes]:
         encoded = []
         for item in items:
-            encoded.append(self._encode("ADDED", item))
+            encoded.append(self.encode_event("ADDED", item))
             self._send_no_more_columns()
         return encoded
 

@@ -9,7 +9,8 @@ from typing import Final
 from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry, sha256_label
 from steersman.machinery.values import times
 
-_cached_label: Final = lru_cache(256)(sha256_label)
+cached_label: Final = lru_cache(256)(sha256_label)
+"""Hash of a key ID for labels, cached."""
 _MAX_CACHED_LENGTH: Final = 1024
 """The most characters of a cached ID. Valid IDs are not longer, but a plugin may send megabytes."""
 _MOST_KEY_IDS: Final = 100
@@ -18,7 +19,7 @@ _MOST_KEY_IDS: Final = 100
 
 def _hashed_id(key_id: str) -> str:
     """Return the hash of a key ID for labels and messages, which is needed for every encrypted or decrypted value."""
-    return _cached_label(key_id) if len(key_id) <= _MAX_CACHED_LENGTH else sha256_label(key_id)
+    return cached_label(key_id) if len(key_id) <= _MAX_CACHED_LENGTH else sha256_label(key_id)
 
 
 class TransformationMetrics:

@@ -170,7 +170,7 @@ class EtcdStorage(WritingStorage):
                 while True:
                     try:
                         async with asyncio.timeout(MEMBER_SECONDS):
-                            return await self._check_newest()
+                            return await self.check_newest()
                     except TimeoutError:
                         why = "no answer"
                         self.members.report_failure()
@@ -264,7 +264,7 @@ class EtcdStorage(WritingStorage):
             while self._asking:
                 asking, self._asking = self._asking, []
                 try:
-                    revision = await self._check_newest()
+                    revision = await self.check_newest()
                 except StorageUnavailable as error:
                     since, self._asking = self._asking, []
                     for each in asking + since:
@@ -275,7 +275,7 @@ class EtcdStorage(WritingStorage):
         finally:
             self._asker = None
 
-    async def _check_newest(self) -> int:
+    async def check_newest(self) -> int:
         """Return the newest revision that a majority of the members knows. Raises StorageUnavailable."""
         known = self._revision
         revision = await self._newest()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sqlite3
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.private_files import sync_folder
+from steersman.machinery.private_files import put_in_place
 from steersman.machinery.values import times
 from steersman.storage.etcd.messages import Stored
 from steersman.storage.interface import StorageFormatError, StorageUnavailable
@@ -46,10 +45,7 @@ async def copy_to_sqlite(cluster: Cluster, file: Path, report: Report) -> Moved:
         create(draft)
         with contextlib.closing(connect(draft, cache_kib=_CACHE_KIB, durable=False)) as connection:
             moved = await _copy(cluster, connection, report)
-        with draft.open("rb") as made:
-            await asyncio.to_thread(os.fsync, made.fileno())
-        draft.rename(file)
-        sync_folder(file.parent)
+        await asyncio.to_thread(put_in_place, draft, file)
         return moved
     except sqlite3.Error as error:
         raise StorageUnavailable(f"{file} cannot be made: {error}") from error

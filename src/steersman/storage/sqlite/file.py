@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.private_files import open_own, sync_folder, warn_of_access
+from steersman.machinery.private_files import open_own, put_in_place, sync_folder, warn_of_access
 from steersman.storage.interface import StorageDamaged, StorageFormatError, StorageLocked, StorageUnavailable
 from steersman.storage.sqlite import wal
 from steersman.storage.sqlite.log import Log, with_checksum
@@ -302,10 +302,7 @@ def create(path: Path) -> None:
             connection.execute(statement)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
-    draft.rename(path)
-    sync_folder(path.parent)
+    put_in_place(draft, path)
 
 
 def check(path: Path, *, whole: bool = False, durable: bool = True) -> bool:

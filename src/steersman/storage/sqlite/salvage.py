@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.private_files import copy_new, sync_folder
+from steersman.machinery.private_files import copy_new, sync_file, sync_folder
 from steersman.storage.interface import StorageDamaged, StorageFormatError, StorageLocked, StorageUnavailable
 from steersman.storage.sqlite import wal
 from steersman.storage.sqlite.file import (
@@ -123,8 +123,7 @@ def salvage(file: Path) -> Salvaged:
             without_history(connection, revision)
             keys = connection.execute("SELECT count(*) FROM log").fetchone()[0]
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        with draft.open("rb") as made:
-            os.fsync(made.fileno())
+        sync_file(draft)
         return Salvaged(revision, keys, tuple(lost), replace_damaged(file, draft))
     except sqlite3.Error as error:
         raise StorageUnavailable(f"nothing can be made of {file}: {error}") from error

@@ -14,7 +14,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.private_files import copy_new, sync_folder, write_whole
+from steersman.machinery.private_files import copy_new, put_in_place, sync_file, sync_folder, write_whole
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 from steersman.storage.sqlite.file import (
     FileLock,
@@ -55,9 +55,7 @@ def save(file: Path, target: Path) -> Snapshot:
         _copy(file, draft)
         revision = _verified(draft)
         made = Snapshot(revision, draft.stat().st_size, _digest(draft))
-        with draft.open("rb") as written:
-            os.fsync(written.fileno())
-        draft.rename(target)
+        put_in_place(draft, target)
         write_whole(_checksum_of(target), f"{made.digest}  {target.name}\n".encode())
     except sqlite3.Error as error:
         raise StorageUnavailable(f"no snapshot of {file} can be made: {error}") from error
@@ -101,8 +99,7 @@ def restore(
         if bump:
             revision += bump
         _prepare(draft, revision if bump else 0)
-        with draft.open("rb") as made:
-            os.fsync(made.fileno())
+        sync_file(draft)
         if replaced and not before:
             replace_damaged(file, draft)
         else:
@@ -134,10 +131,7 @@ def fork(file: Path, target: Path, *, revision: int = 0, seconds: float = 0.0) -
         _copy(file, draft)
         _verified(draft)
         reached = _cut(draft, revision, seconds)
-        with draft.open("rb") as made:
-            os.fsync(made.fileno())
-        draft.rename(target)
-        sync_folder(target.parent)
+        put_in_place(draft, target)
         return Snapshot(reached, target.stat().st_size, _digest(target))
     except sqlite3.Error as error:
         raise StorageUnavailable(f"{file} cannot be forked: {error}") from error
