@@ -15,6 +15,7 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.conversion import Conversion, NotConverted
 from steersman.rest.resource import AGE, Column, OtherVersion, Resource
 from steersman.store import converting_sink
+from steersman.work.backoff import Backoff
 from tests.endpoints.small_server import SmallServer, Watch
 
 V1, V2 = "/apis/e.x/v1/namespaces/ns/gadgets", "/apis/e.x/v2/namespaces/ns/gadgets"
@@ -504,7 +505,7 @@ async def test_a_watch_goes_on_from_an_old_version(server: SmallServer) -> None:
 async def test_a_watch_waits_for_a_conversion_that_fails_and_tells_all_of_it_later(
     server: SmallServer, converter: Converter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(converting_sink, "AGAIN", (0.0,))
+    monkeypatch.setattr(converting_sink, "BACKOFF", Backoff(0.0))
     watch = await server.open("GET", f"{V2}?watch=1")
     pieces = aiter(watch)
     converter.fails = True

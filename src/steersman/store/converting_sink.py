@@ -23,7 +23,7 @@ from its last version.
 _EVENT_SIZE: Final = 500
 _TOGETHER: Final = 500
 """The most events that are converted together."""
-_BACKOFF: Final = Backoff(0.2, 5.0)
+BACKOFF: Final = Backoff(0.2, 5.0)
 """Pauses before retries of a failed conversion, without which the event cannot be sent."""
 
 
@@ -136,7 +136,7 @@ class ConvertingSink:
 
     async def _converted(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Return entries in the version of the watch, retrying until the conversion succeeds."""
-        retries = Retries(_BACKOFF)
+        retries = Retries(BACKOFF)
         while True:
             try:
                 return await self._store.converted(self._kind, entries)
