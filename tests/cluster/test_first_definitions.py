@@ -12,8 +12,9 @@ from steersman.authentication.user import UserInfo
 from steersman.client.api_resource import APIResource
 from steersman.cluster.cluster import Cluster
 from steersman.cluster.configuration import Configuration
-from steersman.cluster.first_definitions import FirstDefinitions
+from steersman.cluster.first_definitions import FirstDefinitions, create_if_missing
 from steersman.controlplane.options import Options
+from steersman.storage.memory import MemoryStorage
 from steersman.work.parts import Part
 from tests.controllers.waiting import eventually
 
@@ -96,3 +97,13 @@ async def test_a_further_start_leaves_them_and_puts_back_what_was_changed(keys_f
     assert "description" in second["stages.kwok.x-k8s.io"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert second["stages.kwok.x-k8s.io"]["metadata"]["uid"] == first["stages.kwok.x-k8s.io"]["metadata"]["uid"]
     assert second["logs.kwok.x-k8s.io"]["metadata"]["uid"] != first["logs.kwok.x-k8s.io"]["metadata"]["uid"]
+
+
+async def test_a_server_that_is_slower_leaves_what_another_has_stored() -> None:
+    storage = MemoryStorage()
+    await create_if_missing(storage, "/registry/a", b"first")
+    await create_if_missing(storage, "/registry/a", b"second")
+    found = await storage.get("/registry/a")
+    assert found is not None
+    assert found.value == b"first"
+    await storage.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, ClassVar, Final
 from uuid import uuid4
 
@@ -19,6 +19,7 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values import times
 from steersman.rest.resource import KEYS
+from steersman.storage.interface import KeyExists, Storage
 from steersman.work.parts import Part
 
 _DEFINITIONS: Final = GroupResource("apiextensions.k8s.io", "customresourcedefinitions")
@@ -56,7 +57,13 @@ class FirstDefinitions(Part):
             each["metadata"]["name"]: form.stored(form.value(encode(established(each, now))))
             for each in self.definitions
         }
-        await asyncio.gather(*(store.create(f"{prefix}{name}", value) for name, value in values.items()))
+        await asyncio.gather(*(create_if_missing(store, f"{prefix}{name}", value) for name, value in values.items()))
+
+
+async def create_if_missing(storage: Storage, key: str, value: bytes) -> None:
+    """Store a key unless another server has stored it meanwhile."""
+    with suppress(KeyExists):
+        await storage.create(key, value)
 
 
 def established(definition: Plain, now: str) -> Plain:
