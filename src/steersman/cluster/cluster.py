@@ -115,8 +115,10 @@ class Cluster:
         if faults is None and options.faults:
             faults = FaultSet()
         self._faults = faults
-        self._has_fault_objects = faults is not None and options.faults
-        parts = parts_with(self._definitions(), parts)
+        self._pool_definitions = _of_pools() if self._configuration.pools else []
+        self._kwok_definitions = _of_kwok() if self._configuration.kwok else []
+        fault_definitions = _of_faults() if faults is not None and options.faults else []
+        parts = parts_with([*self._pool_definitions, *self._kwok_definitions, *fault_definitions], parts)
         self.plane = ControlPlane(
             replace(options, controllers=server_entries(given)),
             nearby=self._way,
@@ -137,23 +139,6 @@ class Cluster:
         self._fault_objects: FaultSet | None = None
         """Faults that follow Fault objects; None if these are not served."""
         self._running = AsyncExitStack()
-
-    def _definitions(self) -> list[Plain]:
-        """Return the definitions that the cluster installs, which it imports only then."""
-        found: list[Plain] = []
-        if self._configuration.pools:
-            from steersman.cluster.node_pools import definition as pools
-
-            found.append(pools.definition())
-        if self._configuration.kwok:
-            from steersman.cluster.kwok.definitions import definitions
-
-            found += definitions()
-        if self._has_fault_objects:
-            from steersman.cluster.fault_objects import definition as faults
-
-            found.append(faults.definition())
-        return found
 
     def _way(self, address: NetworkAddress) -> Way | None:
         """Return the way to a node, a pod or a cluster IP; None for every other address.
@@ -206,11 +191,11 @@ class Cluster:
         )
         if self._configuration.schedules:
             await install(self.client(_ADMIN, "steersman"))
-        if self._configuration.pools:
+        if self._pool_definitions:
             await self._create_pools()
-        if self._configuration.kwok:
+        if self._kwok_definitions:
             await self._install_kwok()
-        if self._faults is not None and self._has_fault_objects:
+        if self._faults is not None and self.plane.options.faults:
             await self._install_faults(self._faults)
         await self._start_components()
         if self._configuration.schedules:
@@ -231,11 +216,10 @@ class Cluster:
         What users have stored, such as a webhook or another definition, may prevent pools, but not the start.
         """
         from steersman.cluster.node_pools.configured import create_pools
-        from steersman.cluster.node_pools.definition import definition
 
         client = self.client(_ADMIN, "steersman")
         try:
-            await install_definitions(client, [definition()])
+            await install_definitions(client, self._pool_definitions)
             staying = await create_pools(client, self._configuration.nodes, self._nodes)
         except (StatusError, NotServed) as error:
             logger.error("there are no NodePools, and groups of nodes are not kept at their size: %s", error)
@@ -249,10 +233,8 @@ class Cluster:
 
     async def _install_kwok(self) -> None:
         """Install the definitions of kwok's kinds. What users have stored may prevent them, but not the start."""
-        from steersman.cluster.kwok.definitions import definitions
-
         try:
-            await install_definitions(self.client(_ADMIN, "steersman"), definitions())
+            await install_definitions(self.client(_ADMIN, "steersman"), self._kwok_definitions)
         except (StatusError, NotServed) as error:
             logger.error("kwok's kinds are not served, and stages are those of the configuration alone: %s", error)
             return
@@ -393,6 +375,27 @@ class Cluster:
             return self.client(_SIMULATION, SIMULATION)
         user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
         return self.client(user, MANAGER)
+
+
+def _of_pools() -> list[Plain]:
+    """Return the definition of NodePools. Clusters without them do not import it, nor the others."""
+    from steersman.cluster.node_pools.definition import definition
+
+    return [definition()]
+
+
+def _of_kwok() -> list[Plain]:
+    """Return the definitions of kwok's kinds."""
+    from steersman.cluster.kwok.definitions import definitions
+
+    return definitions()
+
+
+def _of_faults() -> list[Plain]:
+    """Return the definition of Faults."""
+    from steersman.cluster.fault_objects.definition import definition
+
+    return [definition()]
 
 
 def _not_recorded(ahead: float) -> None:

@@ -14,11 +14,10 @@ from uuid import uuid4
 
 from steersman.cluster.definitions import Plain, stored_spec
 from steersman.controlplane.parts.resources import BuiltInResources
-from steersman.controlplane.parts.storing import FilledCaches, ObjectStores, OpenStorage
+from steersman.controlplane.parts.storing import ObjectStores, OpenStorage, before_caches, is_empty
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values import times
-from steersman.rest.resource import KEYS
 from steersman.storage.interface import KeyExists, Storage
 from steersman.work.parts import Part
 
@@ -34,8 +33,7 @@ def parts_with(definitions: Sequence[Plain], parts: Sequence[type[Part]]) -> Seq
         pass
 
     Stored.definitions = definitions
-    at = parts.index(FilledCaches)
-    return (*parts[:at], Stored, *parts[at:])
+    return before_caches(Stored, parts)
 
 
 class FirstDefinitions(Part):
@@ -47,7 +45,7 @@ class FirstDefinitions(Part):
     resources: BuiltInResources
 
     async def start(self, ending: AsyncExitStack) -> None:
-        if (await self.opened.storage.range(f"{KEYS}/", limit=1)).items:
+        if not await is_empty(self.opened.storage):
             return
         stores = self.objects.stores
         store, form = stores.storage_of(_DEFINITIONS), stores.forms[_DEFINITIONS]

@@ -18,7 +18,7 @@ from steersman.controlplane.control_plane import PARTS
 from steersman.controlplane.data_folder import file_of
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.resources import BuiltInResources
-from steersman.controlplane.parts.storing import FilledCaches, ObjectStores, OpenStorage
+from steersman.controlplane.parts.storing import ObjectStores, OpenStorage, before_caches, is_empty
 from steersman.dumps.errors import DumpError
 from steersman.dumps.reading import Dump, DumpObject
 from steersman.kinds.stored_form import NotAnObject
@@ -80,8 +80,7 @@ def parts_with(dump: Dump, note: Note, notes: list[str]) -> Sequence[type[Part]]
         pass
 
     Opened.dump, Opened.note, Opened.notes = dump, note, notes
-    at = PARTS.index(FilledCaches)
-    return (*PARTS[:at], Opened, *PARTS[at:])
+    return before_caches(Opened, PARTS)
 
 
 class OpenedDump(Part):
@@ -96,7 +95,7 @@ class OpenedDump(Part):
     resources: BuiltInResources
 
     async def start(self, ending: AsyncExitStack) -> None:
-        if (await self.opened.storage.range(f"{KEYS}/", limit=1)).items:
+        if not await is_empty(self.opened.storage):
             raise CannotOpen(
                 f"{self.options.data_dir} has the objects of a cluster already: choose another --data-dir, or delete them "
                 "with `steersman reset`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from steersman.controlplane.data_folder import encryption_of, etcd_clusters, fil
 from steersman.controlplane.options import Options
 from steersman.controlplane.parts.basis import Common, Embedding
 from steersman.controlplane.stores import Stores
+from steersman.rest.resource import KEYS
 from steersman.storage.interface import Storage
 from steersman.work.parts import Part, offered
 
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     from steersman.controlplane.encryption import Encryption
     from steersman.controlplane.etcd_cluster import EtcdClusters
     from steersman.controlplane.stored_versions.agreement import Agreement
+
+
+async def is_empty(storage: Storage) -> bool:
+    """Return True if a storage has no object."""
+    return not (await storage.range(f"{KEYS}/", limit=1)).items
+
+
+def before_caches(part: type[Part], parts: Sequence[type[Part]]) -> Sequence[type[Part]]:
+    """Return the parts of a control plane with one that stores objects before the caches are filled."""
+    at = parts.index(FilledCaches)
+    return (*parts[:at], part, *parts[at:])
 
 
 class EncryptionAtRest(Part):

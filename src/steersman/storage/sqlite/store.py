@@ -257,7 +257,7 @@ class SQLiteStorage(WritingStorage):
             tell(self._loop, self._committed, batch, events, context=self._context.copy())
 
     def _committed(self, batch: list[Write], events: list[Event]) -> None:
-        # The next batch comes first: the disk works on it while this one is delivered.
+        # The next batch comes first, if it is large enough: the disk works on it while this one is delivered.
         if 0 < len(self._pending) < _ENOUGH_WRITES:
             self._flush_soon(_WAITED_ITERATIONS)
         else:
